@@ -1,6 +1,7 @@
 // Networks that cut images of any size into windows, as PyTorch's exporters write them: padding to whole windows,
 // rolling, and merging of neighbours. The expressions of sizes stay short for any number of layers.
 #include "test/onnx/Load.h"
+#include <cmath>
 
 using namespace burin::test;
 
@@ -98,5 +99,59 @@ TEST_CASE("Windows of images of any size") {
         sin(iota({b, h, w, 2}, f32, 1) * 0.9 + iota({b, h, w, 2}, f32, 2) * 1.7 + iota({b, h, w, 2}, f32, 3));
     Tensor known = loadModel(model, {{"b", b, b}, {"h", h, h}, {"w", w, w}}).graph.run({image})[0];
     CHECK(largestDifference(compiled.run({image})[0], known) < 1e-5);
+  }
+}
+
+TEST_CASE("auto_pad of sizes that only a run knows pads as that of known sizes") {
+  const bool isUpper = GENERATE(true, false);
+  const int64_t kernel = GENERATE(1, 2, 3, 5), stride = GENERATE(2, 3);
+  const Bytes op = GENERATE("Conv", "MaxPool", "AveragePool", "LpPool");
+  auto load = [&](const Bytes &height, const Bytes &width) {
+    std::vector<Bytes> attributes{attribute("auto_pad", isUpper ? "SAME_UPPER" : "SAME_LOWER"),
+                                  attribute("strides", {stride, stride})},
+        inputs{"x"}, weights;
+    if (op == "Conv") {
+      inputs.push_back("w");
+      std::vector<float> values(size_t(2 * 3 * kernel * kernel));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = float(int(i % 7) - 3);
+      weights.push_back(floatTensor("w", {2, 3, kernel, kernel}, values));
+    } else {
+      attributes.push_back(attribute("kernel_shape", {kernel, kernel}));
+    }
+    return loadModel(graphOf({{op, inputs, {"y"}, attributes}}, {floatInput("x", {"1", "3", height, width})}, weights))
+        .graph;
+  };
+  const Graph any = load("h", "w_");
+  for (auto [height, width] : {std::pair(8, 9), {7, 6}, {5, 5}, {6, 12}}) {
+    INFO(op << " " << kernel << " " << stride << " " << isUpper << " " << height << "x" << width);
+    const Tensor x = randn({1, 3, height, width});
+    const Tensor got = any.run({x})[0], want = load(std::to_string(height), std::to_string(width)).run({x})[0];
+    REQUIRE(got.shape() == want.shape());
+    CHECK(largestDifference(got, want) < 1e-5);
+  }
+}
+
+TEST_CASE("Sizes are divided with another sign, halved to even, and subtracted in any order") {
+  // -(-n / 2), round(n / 2) and |n - m|, in integers and floats.
+  std::vector<NodeText> nodes{{"Shape", {"x"}, {"s"}},
+                              {"Neg", {"s"}, {"below"}},
+                              {"Div", {"below", "two"}, {"quotient"}},
+                              {"Neg", {"quotient"}, {"up"}},
+                              {"Cast", {"s"}, {"floats"}, {attribute("to", int64_t(1))}},
+                              {"Mul", {"floats", "half"}, {"halves"}},
+                              {"Round", {"halves"}, {"even"}},
+                              {"Cast", {"even"}, {"rounded"}, {attribute("to", int64_t(7))}},
+                              {"Sub", {"s", "seven"}, {"difference"}},
+                              {"Abs", {"difference"}, {"distance"}},
+                              {"Concat", {"up", "rounded", "distance"}, {"all"}, {attribute("axis", int64_t(0))}},
+                              {"ConstantOfShape", {"all"}, {"y"}}};
+  Graph graph = loadModel(graphOf(nodes, {floatInput("x", {"n", "m"})},
+                                  {ints("two", {2}), ints("seven", {7}), floatTensor("half", {1}, {0.5})}))
+                    .graph;
+  for (auto [n, m] : {std::pair(3, 8), {5, 10}, {1, 9}, {7, 2}}) {
+    auto evenHalf = [](int64_t size) { return int64_t(std::nearbyint(double(size) / 2)); };
+    CHECK(graph.run({ones({n, m})})[0].shape() ==
+          Shape{n / 2, m / 2, evenHalf(n), evenHalf(m), std::abs(n - 7), std::abs(m - 7)});
   }
 }

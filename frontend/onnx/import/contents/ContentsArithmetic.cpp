@@ -44,13 +44,18 @@ Dim roundedUp(const Number &x) { return ceildiv(x.dividend, x.divisor); }
 
 /// Rounds to 0, as integer division.
 std::optional<Dim> truncated(const Number &x) {
+  const Dim negated = Dim(0) - x.dividend;
+  if (isNatural(x.divisor) && !x.isStatic() && isNatural(negated)) // as in -(-n / 2)
+    return Dim(0) - floordiv(negated, x.divisor);
   if (x.isStatic())
     return Dim(x.dividend.value() / x.divisor.value());
   std::optional<int64_t> least = lowerBound(x.dividend);
   if (x.isWhole())
     return x.dividend;
-  if (!least || !isNatural(x.divisor))
+  if (!isNatural(x.divisor))
     return std::nullopt;
+  if (!least) // of either sign
+    return floordiv(max(x.dividend, 0), x.divisor) - floordiv(max(negated, 0), x.divisor);
   if (*least < 0) // (height - 1) / 8 rounds up only for height 0: such sizes are rejected
     requireEqual(max(x.dividend, 0), x.dividend);
   return roundedDown(x);
@@ -231,7 +236,8 @@ KnownValue sign(Node &n) {
       return negative(x);
     bool isBelow = lowerBound(Dim(0) - x.dividend).value_or(-1) >= 0;
     if (!isBelow && !isNatural(x.dividend))
-      return std::nullopt;
+      return isNatural(x.divisor) ? MaybeNumber(reduced(max(x.dividend, Dim(0) - x.dividend), x.divisor))
+                                  : std::nullopt;
     return isBelow ? negative(x) : x; // Abs
   });
 }
@@ -243,8 +249,13 @@ KnownValue rounding(Node &n) {
       return x;
     if (op != "Round")
       return Number{op == "Floor" ? roundedDown(x) : roundedUp(x)};
-    if (!x.isStatic()) // ties round to even
-      return std::nullopt;
+    if (!x.isStatic()) {
+      if (!isPositive(x.divisor))
+        return std::nullopt;
+      const Dim twice = x.divisor * 2, half = x.dividend * 2 + x.divisor, up = floordiv(half, twice);
+      const Dim isTie = Dim(1) - min(mod(half, twice), 1); // ties round to even
+      return Number{up - isTie * mod(up, 2)};
+    }
     return Number{int64_t(std::nearbyint(double(x.dividend.value()) / double(x.divisor.value())))};
   });
 }

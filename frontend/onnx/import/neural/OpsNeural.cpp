@@ -11,8 +11,9 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 Values convolution(Node &n) {
-  Window w = windowOf(n, n.shape(), spatialSizes(n, n.shape(1)));
-  return conv(n[0], n[1], n.optional(2), w.strides, w.padding, w.dilations, n.attribute("group", int64_t(1)));
+  Window w = windowOf(n, n.shape(), spatialSizes(n, n.shape(1)), true);
+  return conv(w.extended(n[0], 0), n[1], n.optional(2), w.strides, w.padding, w.dilations,
+              n.attribute("group", int64_t(1)));
 }
 
 Values transposedConvolution(Node &n) {
@@ -94,8 +95,10 @@ Tensor placesOfLargest(Node &n, const Window &w, const Shape &result) {
 }
 
 Values maxPool(Node &n) {
-  Window w = windowOf(n, n.shape(), pooledKernel(n));
-  Tensor y = max_pool(n[0], w.kernel, w.strides, w.padding, w.dilations, n.attribute("ceil_mode", int64_t(0)));
+  Window w = windowOf(n, n.shape(), pooledKernel(n), !n.wants(1));
+  const double least = isFloat(n.dtype()) ? -INFINITY : n.dtype() == DType::u8 ? 0 : -128;
+  Tensor y = max_pool(w.extended(n[0], least), w.kernel, w.strides, w.padding, w.dilations,
+                      n.attribute("ceil_mode", int64_t(0)));
   return n.wants(1) ? Values({y, placesOfLargest(n, w, y.shape())}) : Values(y);
 }
 
@@ -123,18 +126,27 @@ Values maxUnpool(Node &n) {
 }
 
 Values averagePool(Node &n) {
-  Window w = windowOf(n, n.shape(), pooledKernel(n));
+  Window w = windowOf(n, n.shape(), pooledKernel(n), true);
+  if (!w.around.empty()) {
+    auto mean = [&](const Tensor &x) {
+      return avg_pool(w.extended(x, 0), w.kernel, w.strides, w.padding, w.dilations, false, true);
+    };
+    Shape plane = n.shape();
+    plane[0] = plane[1] = 1;
+    const Tensor y = mean(n[0]);
+    return n.attribute("count_include_pad", int64_t(0)) ? y : y / mean(broadcast_to(ones({}, n.dtype()), plane));
+  }
   return avg_pool(n[0], w.kernel, w.strides, w.padding, w.dilations, n.attribute("ceil_mode", int64_t(0)),
                   n.attribute("count_include_pad", int64_t(0)));
 }
 
 /// The p-norm of each window, from the mean that includes padding.
 Values lpPool(Node &n) {
-  Window w = windowOf(n, n.shape(), pooledKernel(n));
+  Window w = windowOf(n, n.shape(), pooledKernel(n), true);
   double p = double(n.attribute("p", int64_t(2))), count = 1;
   for (int64_t size : w.kernel)
     count *= double(size);
-  Tensor mean = avg_pool(pow(abs(n[0]), p), w.kernel, w.strides, w.padding, w.dilations,
+  Tensor mean = avg_pool(w.extended(pow(abs(n[0]), p), 0), w.kernel, w.strides, w.padding, w.dilations,
                          n.attribute("ceil_mode", int64_t(0)), true);
   return pow(mean * count, 1 / p);
 }

@@ -5,28 +5,49 @@ namespace burin::onnx {
 
 using Ints = std::vector<int64_t>;
 
-/// The padding of auto_pad "SAME_…", which gives one result per stride.
-static void padSame(Node &n, const Dim &size, int64_t kernel, int64_t stride, int64_t dilation, bool isUpper,
-                    int64_t &low, int64_t &high) {
-  int64_t span = (kernel - 1) * dilation + 1, total = std::max<int64_t>(span - stride, 0);
-  if (stride != 1) {
-    if (!size.isStatic())
-      n.unsupported("auto_pad", size);
-    int64_t results = (size.value() + stride - 1) / stride;
-    total = std::max<int64_t>((results - 1) * stride + span - size.value(), 0);
+/// Sets the padding of auto_pad "SAME_…" of a spatial dimension, which gives one result per stride.
+static void padSame(Node &n, Window &w, size_t dimension, const Dim &size, bool isUpper, bool mayExtend) {
+  const int64_t stride = w.strides[dimension], span = (w.kernel[dimension] - 1) * w.dilations[dimension] + 1;
+  auto lowOf = [&](const Dim &total) { return floordiv(isUpper ? total : total + 1, 2); };
+  Dim total = std::max<int64_t>(span - stride, 0);
+  if (stride != 1)
+    total = max((ceildiv(size, stride) - 1) * stride + span - size, 0);
+  const Dim low = lowOf(total);
+  if (total.isStatic()) {
+    w.padding[dimension] = low.value();
+    w.padding[w.kernel.size() + dimension] = total.value() - low.value();
+  } else if (!mayExtend) {
+    n.unsupported("auto_pad", size);
+  } else {
+    w.around.push_back({2 + dimension, low, total - low, span});
   }
-  low = isUpper ? total / 2 : total - total / 2;
-  high = total - low;
 }
 
-Window windowOf(Node &n, const Shape &shape, Ints kernel) {
+Tensor Window::extended(const Tensor &x, double value) const {
+  if (around.empty())
+    return x;
+  const size_t rank = x.shape().size();
+  Ints most(rank, 0), steps(rank, 1);
+  Shape starts(rank, 0), stops = x.shape();
+  for (const Around &at : around) {
+    most[at.axis] = at.most;
+    starts[at.axis] = at.most - at.low;
+    stops[at.axis] = stops[at.axis] + at.most + at.high;
+  }
+  return slice(pad(x, most, most, "constant", value), starts, stops, steps);
+}
+
+Window windowOf(Node &n, const Shape &shape, Ints kernel, bool mayExtend) {
   if (shape.size() < 3 || kernel.size() != shape.size() - 2)
     n.fail("its input " + str(shape) +
            " and its kernel do not fit: it needs [N, C, spatial…] and one size for each "
            "spatial dimension");
   size_t spatial = kernel.size();
-  Window w{std::move(kernel), n.attribute("strides", Ints(spatial, 1)), n.attribute("dilations", Ints(spatial, 1)),
-           n.attribute("pads", Ints(2 * spatial, 0))};
+  Window w{std::move(kernel),
+           n.attribute("strides", Ints(spatial, 1)),
+           n.attribute("dilations", Ints(spatial, 1)),
+           n.attribute("pads", Ints(2 * spatial, 0)),
+           {}};
   if (w.strides.size() != spatial || w.dilations.size() != spatial || w.padding.size() != 2 * spatial)
     n.fail("its strides, dilations and pads must fit " + std::to_string(spatial) + " spatial dimensions");
   for (const Ints *list : {&w.kernel, &w.strides, &w.dilations})
@@ -37,8 +58,7 @@ Window windowOf(Node &n, const Shape &shape, Ints kernel) {
     w.padding.assign(2 * spatial, 0);
   if (automatic.starts_with("SAME"))
     for (size_t i = 0; i < spatial; ++i)
-      padSame(n, shape[2 + i], w.kernel[i], w.strides[i], w.dilations[i], automatic == "SAME_UPPER", w.padding[i],
-              w.padding[spatial + i]);
+      padSame(n, w, i, shape[2 + i], automatic == "SAME_UPPER", mayExtend);
   return w;
 }
 
