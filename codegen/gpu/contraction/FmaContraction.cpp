@@ -1,10 +1,11 @@
 // Products of f32 by FMA with many results: a block computes a tile of 128 by 128, a thread 8 by 8 of them in
-// registers, from slices of both operands in shared memory. Three slices are copied ahead by cp.async. Products are
-// added in the order of k.
+// registers, from slices of both operands in shared memory. Shared memory has room for three slices (stages): while one
+// is multiplied, cp.async copies the next two. Products are added in the order of the summed dimension, as on CPUs.
 //
-// A warp computes 32 by 64 results, a lane every fourth row of them and four adjacent columns of each half. A left
-// slice has a row of 64 bytes per row, in the order of SwizzledTile, so that a lane loads four steps of a row at once:
-// the four rows that a warp loads together lie in different banks. A right slice has a line of all columns per step.
+// A warp computes 32 by 64 results. A lane has every fourth row of them and, in each half of the columns, four adjacent
+// ones. A left slice stores 16 steps (64 bytes) of each row in the order of SwizzledTile, so that a lane loads four
+// steps of a row at once and the four rows that a warp loads together lie in different banks. A right slice stores all
+// 128 columns of a step, then those of the next step.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -20,13 +21,13 @@ namespace {
 
 constexpr int64_t kThreads = 256, kStages = 3;
 constexpr int64_t kTile = kFmaTile;                            // rows and columns of a block
-constexpr int64_t kSlice = 16, kPiece = 4;                     // steps of a slice; elements of 16 bytes
+constexpr int64_t kSlice = 16, kPiece = 4;                     // steps of a slice; f32 in 16 bytes
 constexpr int64_t kPieces = kSlice / kPiece;                   // of a row of a left slice
 constexpr int64_t kWarpRows = 32, kWarpColumns = 64;           // of a warp
 constexpr int64_t kLaneRows = 4, kLaneColumns = 8;             // lanes of a warp along rows and columns
 constexpr int64_t kRows = kWarpRows / kLaneRows;               // of a lane
 constexpr int64_t kHalves = 2, kHalf = kWarpColumns / kHalves; // of a warp's columns
-constexpr int64_t kSums = kRows * kHalves;                     // vectors of a lane
+constexpr int64_t kSums = kRows * kHalves;                     // vectors of kPiece sums of a lane
 
 class FmaContraction : ContractionSides {
 public:
@@ -78,7 +79,8 @@ public:
   }
 
 private:
-  /// Of the left tile, the row of which this thread copies a piece, when the block copies those from `from` on.
+  /// Row of the left tile of which this thread copies a piece; one copy of all threads covers kThreads / kPieces rows,
+  /// beginning with row `from`.
   Value copiedRow(int64_t from) { return k.add(k.div(thread, k.constant(kPieces)), k.constant(from)); }
   /// Elements of a slice of an operand in shared memory.
   static constexpr int64_t kStage = kTile * kSlice;
@@ -86,7 +88,8 @@ private:
     return arith::SelectOp::create(k.b, k.loc, k.compare(arith::CmpIPredicate::eq, x, y), then, otherwise);
   }
 
-  /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
+  /// Starts copying a slice of both operands to its stage, which begins at element `stage` of each tile. Slices beyond
+  /// the last one close a group, too, an empty one, so that waitForCopies() counts groups alike in every iteration.
   void fill(Value slice, Value stage) {
     Value from = k.mul(slice, k.constant(kSlice));
     k.when(isBelow(slice, slices), [&] {
@@ -147,10 +150,11 @@ private:
     return LLVM::LoadOp::create(k.b, k.loc, type, k.elementPointer(tile, position), /*alignment=*/16);
   }
 
-  /// Adds the products of a slice, half of its steps per turn of a loop: short code is compiled faster.
+  /// Adds the products of a slice, half of its steps per iteration of a loop: short code is compiled faster.
   SmallVector<Value> multiply(Value stage, ValueRange carried) {
     constexpr int64_t kTurns = 2, kPiecesOfTurn = kPieces / kTurns;
-    // SwizzledTile exchanges pieces by bits 1 and 2 of the row. Bit 1 is the lane's, bit 2 that of the row of the lane.
+    // SwizzledTile stores piece p of a row at p ^ (row / 2 % 4). Bit 1 of the row depends on the lane only (isOdd); bit
+    // 2 is that of r, the index of the row within the lane, because a lane's rows are 4 apart.
     Value row = k.add(stage, k.mul(ownRow, k.constant(kSlice)));
     Value isOdd = k.rem(k.div(ownRow, k.constant(2)), k.constant(2));
     Value right = k.add(stage, ownColumn);
@@ -188,8 +192,8 @@ private:
     }
   }
 
-  /// Passes the sums to the epilogue one vector at a time, through memory of the thread's own, so that there is one
-  /// copy of its code.
+  /// Passes the sums to the epilogue one vector at a time in a loop, so that the code has the epilogue once. Registers
+  /// have no index, so each vector passes through shared memory that this thread alone uses.
   void finishAll(ArrayRef<Value> sums) {
     Value own = k.mul(thread, k.constant(kPiece));
     const bool isWide = columns.isStatic() && columns.value() % kPiece == 0;
