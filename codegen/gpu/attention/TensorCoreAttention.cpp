@@ -1,9 +1,10 @@
 // Attention of 16-bit floats on tensor cores (FlashAttention-2, Dao 2023): a warp computes 16 query rows. Their scores
-// against a tile of keys stay in registers, become weights there, and are multiplied by the values. Keys are copied
-// while values are multiplied, and vice versa.
+// against a tile of keys stay in registers, become softmax weights there, and are multiplied by the values. The next
+// keys are copied while values are multiplied, and values while keys are multiplied.
 //
-// Shared memory is one swizzled tile with rows ("lines") of 32 elements: [block of 32 columns, key of the tile], first
-// the keys, then the values. Queries and results pass through it before and after the loop.
+// Shared memory is one SwizzledTile, whose rows ("lines") have 32 elements. A tile of keys is stored by blocks of 32
+// columns, a block having a line per key; the values follow in the same order. Queries are staged in the lines of the
+// keys before the loop, results in all lines after it.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/attention/AttentionFragments.h"
@@ -46,7 +47,10 @@ public:
   }
 
 private:
-  // ---- copies to shared memory
+  // ---- copies to shared memory. An asynchronous group is closed even if it is empty, so that waitForGroups() counts
+  // groups alike for all tiles.
+
+  /// Copies kTile rows of `source`, from row `first` on, to the lines from `line` on. Complete after waitForGroups().
   void fill(Value line, const StridedMemory &source, Value first, const Dim &allRows, const Dim &allColumns,
             int64_t blocks) {
     Tile all{tile, line, source, first, allRows, allColumns, kTile, blocks};
@@ -59,6 +63,7 @@ private:
     if (canCopy)
       commitCopies(k);
   }
+  /// Waits until at most `most` groups are incomplete, in all threads of the block.
   void waitForGroups(int64_t most) {
     if (canCopy)
       waitForCopies(k, most);
@@ -85,6 +90,8 @@ private:
   }
 
   // ---- one tile of keys
+
+  /// Carried values after the keys from `firstKey` on; `end` is the first key that no row of the block may see.
   SmallVector<Value> oneTile(Value firstKey, Value end, ArrayRef<Value> before) {
     fill(firstValueLine, value, firstKey, keys, width, widthBlocks);
     endGroup();
@@ -104,7 +111,8 @@ private:
 
   SmallVector<Value> multiplyKeys() {
     SmallVector<Value> sums(size_t(kTile / kColumns * 4), number(0));
-    // Lanes point to the rows of four matrices: 8 keys twice, each with the first and the second half of the steps.
+    // ldmatrix loads four 8 by 8 matrices, whose rows eight lanes each address: keys 0 to 7, first and second half of
+    // the 16 steps, then keys 8 to 15.
     Value row = k.add(k.rem(lane, k.constant(8)), k.mul(k.div(lane, k.constant(16)), k.constant(8)));
     Value half = k.rem(k.div(lane, k.constant(8)), k.constant(2));
     for (int64_t step = 0; step < depthSteps; ++step)
@@ -133,7 +141,7 @@ private:
     llvm::copy(multiplyMatrices(k, dtype, left, right, sum), sum.begin());
   }
 
-  /// Results pass through shared memory: after the barrier of the last tile no thread reads it any more.
+  /// Stages the results in shared memory, which no thread reads any more after the barrier of the last tile.
   void finishTile(ArrayRef<Value> carried) {
     const int64_t columns = widthBlocks * kBlock;
     Memory staged{tile.pointer, type, {}};
@@ -142,11 +150,12 @@ private:
     finish(staged, columns, kTile, kThreads);
   }
 
-  int64_t depthBlocks, widthBlocks;  // of 32 columns
-  int64_t depthSteps, widthMatrices; // of matrix instructions
+  int64_t depthBlocks, widthBlocks;  // blocks of 32 columns of a key, and of a value
+  int64_t depthSteps, widthMatrices; // 16 summed elements of a key, and 8 columns of a value: one mma.sync each
   SwizzledTile tile;                 // blocks of keys, followed by blocks of values
-  Value firstKeyLine, firstValueLine, canCopy;
-  SmallVector<SmallVector<Value>> queries;
+  Value firstKeyLine, firstValueLine;
+  Value canCopy;                           // i1: 16-byte asynchronous copies are possible; null: never
+  SmallVector<SmallVector<Value>> queries; // fragments of this warp's rows, per step
 };
 
 } // namespace
