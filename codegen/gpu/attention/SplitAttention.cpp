@@ -1,7 +1,10 @@
 // Attention with few query rows, as in decoding (FlashDecoding, Dao et al. 2023): keys are cut into parts, one per
-// block. A few adjacent threads share a key: each reads 16 bytes of it and of its value, and has those columns of all
-// rows. In a turn a thread loads several keys and their values before it computes, so that many loads are on their way.
-// Heads that share keys are rows of one block, so keys and values are read once.
+// block. Heads that share keys are rows of one block, so keys and values are read once.
+//
+// The rows of a block are divided among sets of warps. A set sees all keys of the part, for up to kRowsOfSet rows. A
+// few adjacent threads share a key: each reads pieces of 16 bytes of it and of its value, and has those columns of all
+// rows of the set. The loop over keys proceeds by turns (its iterations): in each a thread loads several keys and their
+// values before it computes, so that many loads are in flight.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/attention/AttentionPartials.h"
@@ -15,14 +18,14 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kMovedBytes = 16; // of one load of a thread
-constexpr int64_t kRowsOfSet = 4;   // most rows of a set of warps, which see all keys of a part
-constexpr int64_t kFewSets = 2;     // more have fewer warps
+constexpr int64_t kRowsOfSet = 4;   // most rows of a set
+constexpr int64_t kFewSets = 2;     // up to so many sets have kWarpsOfSet warps, more have kWarpsOfManySets
 constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2;
-// Loads of keys, and of values, of a thread before it computes; half as many with kRowsOfSet rows, which take
-// registers.
+// Pieces of keys, and of values, that a thread loads before it computes; half as many with kRowsOfSet rows, whose sums
+// take the registers.
 constexpr int64_t kOnTheirWay = 4;
-constexpr int64_t kFewParts = 2; // keys of so many of the least parts are not cut
-// Blocks of all parts, four per multiprocessor of an H100; parts of a head.
+constexpr int64_t kFewParts = 2; // keys that fill at most so many smallest parts are not cut
+// Upper bounds: blocks of all parts, four per multiprocessor of an H100; parts of one head's keys.
 constexpr int64_t kEnoughBlocks = 528, kMostParts = 128;
 
 class SplitAttention : AttentionPartials {
@@ -63,7 +66,7 @@ public:
 private:
   // ---- sizes
 
-  /// Keys that a set reads at once, and in a turn.
+  /// Keys that a set reads at once, and in a turn; keys that a thread reads in a turn.
   int64_t keysAtOnce() const { return warpsOfSet * keysOfWarp; }
   int64_t keysOfTurn() const { return loadsOfTurn() * keysAtOnce(); }
   int64_t loadsOfTurn() const {
@@ -71,7 +74,8 @@ private:
     return rowsOfSet == kRowsOfSet ? (most + 1) / 2 : most;
   }
 
-  /// Parts of whole turns that are worth a block, and enough blocks, by sizes alone.
+  /// Chooses the size and number of parts: multiples of the smallest part that is worth a block, and no more blocks
+  /// than fill the GPU. Depends on sizes alone, not on the device, so that results have the same bits on all GPUs.
   void cut() {
     Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
     Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
@@ -107,7 +111,8 @@ private:
         visit(rows.source);
   }
 
-  /// Whether rows are whole pieces of 16 bytes; null: never.
+  /// i1: whether all rows consist of whole, aligned pieces of 16 bytes. Null if sizes known at compile time rule that
+  /// out.
   Value movesPieces() {
     bool areMultiples = depth.value() % lanes == 0 && width.value() % lanes == 0;
     Value rest = k.constant(0), areAligned = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
@@ -125,7 +130,8 @@ private:
 
   Value firstColumn(int64_t piece) { return k.mul(k.add(member, k.constant(piece * threadsOfKey)), k.constant(lanes)); }
 
-  /// This thread's piece of a row. Columns beyond the last one are those before it.
+  /// This thread's piece of a row. Beyond the last column it reads the last ones again; widenedKeys() replaces them in
+  /// keys by zeros, and in values they are columns without a result.
   Value load(const JoinedRows &all, Value row, int64_t piece, const Dim &columnCount) {
     Value column = firstColumn(piece);
     if (hasPieces) {
@@ -147,7 +153,7 @@ private:
     for (const Rows &rows : all) {
       Value position = k.add(rowStart(rows.source, row), k.mul(column, k.dim(rows.source.strides.back())));
       Value pointer = k.elementPointer(rows.source.memory, position);
-      // Of the rows before it, if this is not one of them.
+      // A negative row is one of an earlier tensor, whose pointer has been found.
       found = found ? arith::SelectOp::create(k.b, k.loc, isBelow(row, k.constant(0)), found, pointer).getResult()
                     : pointer;
       row = k.sub(row, k.dim(rows.count));
@@ -169,7 +175,7 @@ private:
 
   void emitPart() {
     goToKeys(k.div(k.lo, k.dim(parts)));
-    // LLVM does not know the number of keys, so the first turn is before a loop.
+    // Loaded even if static: LLVM must not know the count, so that the loads of the first turn stay before the loop.
     from = k.constant(0), to = k.runtimeSize(keys);
     if (op.getIsCausal())
       to = k.minimum(to, k.dim(rows));
@@ -209,8 +215,9 @@ private:
     return state;
   }
 
-  /// Adds the keys of the part in turns of `count` keys of each thread. A turn begins in the one before it: ptxas would
-  /// move loads of values behind the products of keys of the same turn, which wait for theirs.
+  /// Adds the keys of the part in turns of `count` keys per thread. The loads of a turn are issued in the turn before
+  /// it (software pipelining). In the same turn ptxas would move the loads of values behind the products with the keys,
+  /// so they would begin only when the keys have arrived.
   SmallVector<Value> addKeys(ArrayRef<Value> init, int64_t count) {
     loadQueries();
     Value jump = k.constant(count * keysAtOnce());
@@ -230,7 +237,8 @@ private:
     });
   }
 
-  /// The keys of this thread in a turn. Those beyond the end of the part do not exist; the last one is read instead.
+  /// The keys of this thread in a turn. Keys beyond the end of the part have a false `exist`, and the last one is read
+  /// instead.
   struct Turn {
     SmallVector<Value> keys, exist;
     ValueRange keyPieces, valuePieces; // [key][piece]
@@ -265,7 +273,7 @@ private:
     return loaded;
   }
 
-  /// Adds a turn, whose loads follow the partials.
+  /// Adds a turn. `carried` has the partials, followed by what loadTurn() has loaded.
   SmallVector<Value> addTurn(Value first, int64_t count, ValueRange carried) {
     return e.scoped([&] {
       const auto ofSums = size_t(rowsOfSet * (2 + piecesOfThread)), pieces = size_t(count * piecesOfThread);
@@ -337,7 +345,7 @@ private:
     }
   }
 
-  /// Joined over the keys that a warp has at once; in the threads of the first of them.
+  /// Joins the partials of the keys that a warp reads at once. The threads of the first key store the result.
   Partial ofWarp(Partial own) {
     for (int64_t distance = threadsOfKey; distance < kWarp; distance *= 2) {
       Partial other{shuffleAcross(k, own.top, distance), shuffleAcross(k, own.total, distance), {}};
@@ -369,14 +377,15 @@ private:
   DType dtype;   // of query, key and value
   int64_t lanes; // elements of a piece
   JoinedRows queryRows, keyRows, valueRows;
-  int64_t threadsOfKey = 1, piecesOfThread; // of a key, and of a value
-  int64_t keysOfWarp;                       // that it reads at once
-  int64_t columns;                          // that the threads of a key have room for
+  int64_t threadsOfKey = 1, piecesOfThread; // threads that share a key; pieces of a key, and of a value, of each
+  int64_t keysOfWarp;                       // keys that a warp reads at once
+  int64_t columns;                          // columns of all pieces of a key, at least depth and width
   int64_t sets, rowsOfSet, warpsOfSet;
   Dim keysOfPart = 0;
+  // Of this thread: its set, its warp in the set, its key among those of the warp, its number among those of the key.
   Value set, warpOfSet, keyOfWarp, member;
-  Value from, to; // keys of the part
-  bool hasPieces = false;
+  Value from, to;             // keys of the part: [from, to)
+  bool hasPieces = false;     // the code being emitted runs only if movesPieces()
   SmallVector<Value> queries; // [row of the set][piece]
 };
 
