@@ -15,12 +15,13 @@ namespace burin::codegen {
 /// kernels that call C library functions without a definition are refused by name.
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(mlir::ModuleOp, const Target &, llvm::LLVMContext &, std::string &error);
 
-/// PTX in which no 64-bit difference starts from a result of mul.hi.u32. ptxas (CUDA 13.0, seen on an H200) computes
-/// such a difference as one multiply-add with the negated subtrahend, whose carry is missing if the lower half of the
-/// subtrahend is 0: the upper half of the difference is then 2^32 - 1. The negated difference has no such form.
+/// Works around a bug of ptxas (CUDA 13.0, seen on an H200): it computes p - x, where p is a result of mul.hi.u32
+/// widened to 64 bits, as one multiply-add with -x. The carry is missing if the lower half of x is 0, so the upper half
+/// of the difference is 2^32 - 1. Returns PTX with -(x - p) instead, which ptxas does not combine.
 std::string keepCarries(llvm::StringRef ptx);
 
-/// PTX of version 8.4 if it has a wgmma of i8 and u8, which no earlier version knows (CUDA 12.4); else as it is.
+/// The PTX, declared as version 8.4 (CUDA 12.4) if it multiplies i8 by u8 with wgmma, which no earlier version knows.
+/// Otherwise unchanged, version 8.0 as the targets ask for (Target.cpp).
 std::string withNeededVersion(std::string ptx);
 
 } // namespace burin::codegen
