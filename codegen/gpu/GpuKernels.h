@@ -1,4 +1,5 @@
-// Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def:
+// Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def. A line is all elements of a
+// tensor along the dimension that an op reduces, sorts or scans:
 //
 // - gpu-map: no reductions. Adjacent threads compute adjacent elements, in vectors of 16 bytes where possible.
 // - gpu-transpose, gpu-transposed-reads: a block moves a tile through shared memory, so that both sides are accessed in
@@ -12,13 +13,16 @@
 //   part of it in registers. Products are added in the order of k, as on the CPU.
 // - tensor-core-contraction: the same for 16-bit floats by mma.sync. Products are added in f32, in an order that PTX
 //   leaves open within 16 steps; elements of padding are multiplied as zeros.
+// - byte-contraction: the same for 8-bit integers and floats.
 // - tf32-contraction: the same for f32, rounded to tf32, with targets that say so.
+// - warpgroup-contraction: large products of 16-bit floats and of bytes by wgmma, on compute capability 9.0.
 // - thin-contraction: few rows on the left. Products are added in a fixed order, which is not that of k.
 // - split-attention: few query rows. A block computes them for a part of the keys; a second group of blocks joins the
 //   parts.
 // - gpu-attention, tensor-core-attention, warpgroup-attention: scores of a tile of rows and keys stay in shared memory
 //   and registers.
 // - gpu-running, gpu-sort: a block per line.
+// - gpu-suppression: non-maximum suppression, a block per class.
 // - gpu-scatter: a thread per part of a line; it applies updates in order.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
