@@ -7,7 +7,8 @@
 namespace burin::passes {
 
 // ---- packed weights
-/// Panel width in bytes; equal on all targets so that they share packed weights.
+/// Panel width in bytes of accumulators; equal on all targets so that they share packed weights. Elements narrower than
+/// 32 bits are summed in 32 bits, so a panel has 32 columns, 16 of 64-bit elements.
 inline constexpr int64_t kPanelBytes = 128;
 
 // ---- results: columns of a convolution that are computed as horizontal sums
