@@ -153,9 +153,8 @@ private:
   int64_t depthBlocks, widthBlocks;  // blocks of 32 columns of a key, and of a value
   int64_t depthSteps, widthMatrices; // 16 summed elements of a key, and 8 columns of a value: one mma.sync each
   SwizzledTile tile;                 // blocks of keys, followed by blocks of values
-  Value firstKeyLine, firstValueLine;
-  Value canCopy;                           // i1: 16-byte asynchronous copies are possible; null: never
-  SmallVector<SmallVector<Value>> queries; // fragments of this warp's rows, per step
+  Value firstKeyLine, firstValueLine, canCopy; // canCopy: see copiesPieces(), may be null
+  SmallVector<SmallVector<Value>> queries;     // fragments of this warp's rows, per step
 };
 
 } // namespace

@@ -37,7 +37,7 @@ public:
   ir::ContractOp op;
   StridedMemory left;
   Memory rhs;
-  std::optional<Memory> tail; // weights of the columns that are computed as horizontal sums, without panels
+  std::optional<Memory> tail; // last columns, computed as horizontal sums: rows of K elements
   DType type, sumType;        // of the result; of the accumulators
   int64_t panelWidth;         // columns; kPanelBytes of accumulators
   bool hasColumns;            // rhs has panels of one column, [batch…, N, K, 1], of bytes
