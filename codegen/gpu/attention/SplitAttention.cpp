@@ -74,8 +74,8 @@ private:
     return rowsOfSet == kRowsOfSet ? (most + 1) / 2 : most;
   }
 
-  /// Chooses the size and number of parts: multiples of the smallest part that is worth a block, and no more blocks
-  /// than fill the GPU. Depends on sizes alone, not on the device, so that results have the same bits on all GPUs.
+  /// Chooses the size and number of parts: multiples of the smallest part that is worth a block, and, unless there are
+  /// more heads, at most kEnoughBlocks blocks. By sizes alone, so that the order of sums does not depend on the device.
   void cut() {
     Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
     Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
