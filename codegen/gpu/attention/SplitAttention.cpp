@@ -66,9 +66,8 @@ public:
 private:
   // ---- sizes
 
-  /// Keys that a set reads at once, and in a turn; keys that a thread reads in a turn.
+  /// Keys that a set reads at once; keys that a thread reads in a turn.
   int64_t keysAtOnce() const { return warpsOfSet * keysOfWarp; }
-  int64_t keysOfTurn() const { return loadsOfTurn() * keysAtOnce(); }
   int64_t loadsOfTurn() const {
     const int64_t most = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1);
     return rowsOfSet == kRowsOfSet ? (most + 1) / 2 : most;
