@@ -407,6 +407,8 @@ TEST_CASE("An If over a size whose branches differ in rank takes the one that th
   Loaded squeezed = loadModel(squeezeIfOne({"n", "m", "4"}, two));
   CHECK(squeezed.graph.run({ones({2, 1, 4})})[0].shape() == Shape{4, 2});
   CHECK(!problemOf(squeezed.graph, {ones({2, 3, 4})}).empty());
+  REQUIRE(squeezed.warnings.size() == 1);
+  CHECK(contains(squeezed.warnings[0], "for whose sizes the condition is false are refused"));
 
   NodeText three{"Transpose", {"s"}, {"y"}, {attribute("perm", {2, 1, 0})}};
   Loaded kept = loadModel(squeezeIfOne({"n", "m", "4"}, three));

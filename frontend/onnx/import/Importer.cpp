@@ -151,8 +151,8 @@ std::optional<Graph> importGraph(const ImportTask &task, const Location &where) 
       Graph graph = Importer(mine, sizes).import(assumed, warnings, where);
       if (pass < kMostPasses && sizes.learn(assumed))
         continue;
-      std::vector<std::string> ofSizes = sizes.warnings();
-      warnings.insert(warnings.end(), ofSizes.begin(), ofSizes.end());
+      for (const std::vector<std::string> &more : {decisions.warnings(), sizes.warnings()})
+        warnings.insert(warnings.end(), more.begin(), more.end());
       for (const std::string &warning : warnings)
         if (task.options.warn)
           task.options.warn(warning);
@@ -264,11 +264,14 @@ void Importer::warn(const NodeProto &node, const std::string &what) {
     warnings->push_back(std::move(warning));
 }
 
-bool Importer::decide(const NodeProto &node) {
-  bool isFirst = task.decisions->take(locationOf(node).str());
-  warn(node, std::string("its branches give different shapes; runs for whose sizes the condition is ") +
-                 (isFirst ? "false" : "true") + " are refused");
-  return isFirst;
+bool Importer::decide(const NodeProto &node) { return task.decisions->take(locationOf(node).str()); }
+
+std::vector<std::string> Decisions::warnings() const {
+  std::vector<std::string> list;
+  for (const auto &[place, isFirst] : taken)
+    list.push_back(place + ": its branches give different shapes; runs for whose sizes the condition is " +
+                   (isFirst ? "false" : "true") + " are refused");
+  return list;
 }
 
 // ---- declared and computed types of values

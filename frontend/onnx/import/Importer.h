@@ -63,6 +63,8 @@ public:
   bool take(const std::string &place);
   /// Returns false if there is no alternative left.
   bool goBack();
+  /// One per branch taken. A later pass may know the condition from sizes that the branch needs.
+  std::vector<std::string> warnings() const;
 
 private:
   std::vector<std::pair<std::string, bool>> taken; // in node order
@@ -93,7 +95,7 @@ public:
   Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
   void warn(const NodeProto &node, const std::string &what);
-  /// The branch that an If takes, with a warning.
+  /// The branch that an If takes; see Decisions.
   bool decide(const NodeProto &node);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Keeps a generator alive during the import, so that it becomes a state of the graph.
