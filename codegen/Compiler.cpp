@@ -37,6 +37,9 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (target->amx && targets.size() > 1)
       return module.emitError() << "code for " << target->name
                                 << " has weights of its own form: compile it to an artifact of its own";
+  if (options.pipeline.provider != passes::Provider::None &&
+      !llvm::all_of(targets, [](const Target *target) { return target->isGpu(); }))
+    return module.emitError("a library computes products on GPUs only: name targets for GPUs alone");
   for (const Target *target : targets)
     if (target->tf32 && llvm::count_if(targets, [](const Target *other) { return other->isGpu(); }) > 1)
       return module.emitError() << "code for " << target->name
@@ -143,9 +146,12 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entr
     declareAvx512(*module);
   if (target.isGpu())
     declareGpu(*module);
+  const bool forLibraries = options.pipeline.provider != passes::Provider::None;
   for (UniqueKernels::Entry &kernel : kernels) {
     GpuEntry entry;
-    auto emit = [&] { return emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry); };
+    auto emit = [&] {
+      return emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry, forLibraries);
+    };
     if (failed(reportAt(kernel.op, emit)))
       return failure();
     if (target.isGpu())
@@ -286,6 +292,11 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   if (failed(planned))
     return failure();
   planned->artifact.codes = std::move(codes);
+  for (auto [i, kernel] : llvm::enumerate(kernels.kernels))
+    if (std::optional<rt::Product> &product = kernel.interface.product) {
+      product->kernel = uint32_t(i);
+      planned->artifact.products.push_back(std::move(*product));
+    }
   return rt::writeArtifact(planned->artifact, images, planned->weightBytes,
                            [&](std::span<std::byte> weights) { planned->writeWeights(weights); });
 }

@@ -8,6 +8,9 @@ namespace burin::passes {
 /// States of the graph; each is the state after a stage of the pipeline. `--emit` stops after one.
 enum class Stage { Graph, Optimized, Kernels };
 
+/// Libraries that may compute products in place of kernels.
+enum class Provider { None, CublasLt };
+
 struct PipelineOptions {
   /// Arguments of passes to leave out ("burin-fuse"), to find the pass that breaks a graph.
   std::vector<std::string> disabled;
@@ -26,6 +29,8 @@ struct PipelineOptions {
   bool gpusAlone = false;
   /// Whether a target is a GPU: operands of products and attention keep their last dimension.
   bool onGpus = false;
+  /// For GPUs alone: constant right sides of products, too, lie in memory as libraries read them.
+  Provider provider = Provider::None;
   MemoryLimit memory;
 };
 

@@ -1,5 +1,6 @@
 #include "codegen/dispatch/EmitKernel.h"
 #include "codegen/gpu/GpuKernels.h"
+#include "codegen/gpu/contraction/LibraryProduct.h"
 #include "passes/analysis/ValueChecks.h"
 #include "passes/kernels/families/KernelFamily.h"
 
@@ -32,11 +33,6 @@ passes::DeviceKind deviceOf(const Target &target) {
   return target.warpgroups ? DeviceKind::Hopper : target.tf32 ? DeviceKind::GpuWithTf32 : DeviceKind::Gpu;
 }
 
-rt::LaunchSize launchSizeOf(const KernelBuilder &k, const Dim &size) {
-  return size.isStatic() ? rt::LaunchSize{rt::LaunchSize::kNone, size.value()}
-                         : rt::LaunchSize{uint32_t(llvm::find(k.sizes, size) - k.sizes.begin()), 0};
-}
-
 std::vector<rt::TensorMap> mapsOf(const KernelBuilder &k) {
   std::vector<rt::TensorMap> maps;
   auto launchSize = [&](const Dim &size) { return launchSizeOf(k, size); };
@@ -53,7 +49,7 @@ std::vector<rt::TensorMap> mapsOf(const KernelBuilder &k) {
 } // namespace
 
 LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
-                         KernelInterface &interface, GpuEntry &entry) {
+                         KernelInterface &interface, GpuEntry &entry, bool forLibraries) {
   Block &body = kernel.getBody().front();
   int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
   SmallVector<bool> shared(inputs + outputs, false);
@@ -79,6 +75,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
   KernelEmission emission{e, body, forms.space(), results};
   if (target.isGpu()) {
     GpuLaunch grid = emitter.gpu ? emitter.gpu(emission) : taskPerThread(emitter.cpu(emission));
+    if (forLibraries)
+      interface.product = libraryProductOf(kernel, k);
     k.finishGpu(grid);
     interface.sizes = k.sizes;
     interface.gpu.counts.push_back(grid.blocks);

@@ -4,6 +4,7 @@
 #include "ir/dialect/Burin.h"
 #include "runtime/format/Artifact.h"
 #include "llvm/ADT/SmallVector.h"
+#include <optional>
 
 namespace burin::codegen {
 
@@ -22,6 +23,7 @@ struct KernelInterface {
     Dim scratchBytes = 0;          // of all threads
     bool inGroups = false;         // whether the last target's blocks are launched in groups
   } gpu;
+  std::optional<rt::Product> product; // for libraries on a GPU, if it is to be described; without the kernel's number
 };
 
 /// Launch parameters of one GPU target's code, besides those that all targets share.
@@ -35,8 +37,9 @@ struct GpuEntry {
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` carries what other
-/// targets need of the same kernel and is extended, since one plan serves them all. `entry` is set for a GPU.
+/// targets need of the same kernel and is extended, since one plan serves them all. `entry` is set for a GPU. Products
+/// are described if libraries may compute them (`forLibraries`).
 mlir::LogicalResult emitKernel(mlir::ModuleOp module, ir::KernelOp kernel, llvm::StringRef name, const Target &target,
-                               KernelInterface &interface, GpuEntry &entry);
+                               KernelInterface &interface, GpuEntry &entry, bool forLibraries);
 
 } // namespace burin::codegen

@@ -382,6 +382,10 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
   compilerOptions.targets = options.targets;
   compilerOptions.pipeline.memory.bytes = options.memory_limit;
   compilerOptions.pipeline.memory.allowBf16 = options.memory_allow_bf16;
+  if (options.provider == "cublaslt")
+    compilerOptions.pipeline.provider = passes::Provider::CublasLt;
+  else if (!options.provider.empty())
+    throw Error(place, "compile", "there is no provider \"" + options.provider + "\"; the only one is \"cublaslt\"");
   const Device device = options.device.value_or(graph.device());
   rt::gpu::Device::Ptr gpu = device.is_cuda() ? openDevice(device, "compile", place) : nullptr;
   auto isForGpu = [](const std::string &target) { return target.starts_with("cuda"); };

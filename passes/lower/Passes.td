@@ -59,6 +59,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
   let options = [
     Option<"onGpus", "on-gpus", "bool", "false",
            "Whether all targets are GPUs: contractions with few long sums are split, and 8-bit floats on both sides stay">,
+    Option<"forLibraries", "for-libraries", "bool", "false",
+           "Whether libraries may compute products: right sides of floats that are constants are not packed, either">,
   ];
 }
 

@@ -3,9 +3,11 @@
 // that need the host is recorded as a CUDA graph when it uses the same memory for the second time, and replayed from
 // then on; branches and loops become conditional nodes where the driver has them.
 #include "runtime/execute/PlanRunner.h"
-#include "runtime/gpu/Ranges.h"
+#include "runtime/gpu/libraries/Ranges.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -309,6 +311,17 @@ void PlanRunner::fetchResults(std::span<const TensorView> outputs) {
 
 // ---- steps
 
+void RunContext::reportNote() const {
+  const std::string note = gpu->takeNote();
+  if (note.empty())
+    return;
+  if (logger.log)
+    logger.log(logger.ctx, 1, note.c_str());
+  const char *topics = std::getenv("BURIN_LOG");
+  if (topics && std::strstr(topics, "provider"))
+    std::fprintf(stderr, "burin: %s\n", note.c_str());
+}
+
 void PlanRunner::launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane) {
   const Step &info = plan.steps[step.index];
   std::byte *scratch = context.scratch.data() + uint64_t(lane) * binding.scratchBytes();
@@ -321,6 +334,7 @@ void PlanRunner::launch(const ShapeBinding &binding, const BoundStep &step, void
                                         ? onGpu.firstSlot + onGpu.slotOf[step.index]
                                         : gpu::Gpu::kNoErrors},
                       context.program->artifact().locations[info.location]);
+  context.reportNote();
   if (context.profile.step)
     context.gpu->wait();
 }

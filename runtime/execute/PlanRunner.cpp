@@ -473,6 +473,7 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
     p.startNs = nowNs();
     runKernel(binding, step, operands, turn);
     p.endNs = nowNs();
+    p.provider = context.gpu && context.gpu->hasUsedLibrary() ? "cuBLASLt" : nullptr;
     context.profile.step(context.profile.ctx, p);
   };
   walk(

@@ -36,6 +36,7 @@ struct StepProfile {
   bool parallel = false;
   int64_t turn = 0, turns = 1;    // iteration of the surrounding loop, and their number
   const char *function = nullptr; // the function that contains the step
+  const char *provider = nullptr; // the library that has computed the step instead of the kernel, or null
 };
 struct ProfileHook {
   void *ctx = nullptr;
@@ -95,7 +96,9 @@ struct RunContext {
   GrowingMemory scratch;
   std::vector<std::unique_ptr<PlanRunner>> runners; // one per plan
 
-  Place place() const { return {parallel.threads, gpu ? gpu->weights() : nullptr, gpu ? gpu->codeIndex() : 0}; }
+  Place place() const { return {parallel.threads, gpu ? gpu->weights() : nullptr, gpu ? gpu->codeIndex() : 0, gpu}; }
+  /// Reports why a GPU does not use a library: to the logger, and, if BURIN_LOG has the topic "provider", on stderr.
+  void reportNote() const;
 };
 
 } // namespace burin::rt

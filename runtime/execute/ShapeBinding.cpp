@@ -340,6 +340,8 @@ private:
     bool isKernel = step.kind == Step::Kind::Kernel;
     if (isKernel && tasks == 0)
       return;
+    if (hasBlocks && out.place.gpu)
+      scratch = std::max(scratch, out.place.gpu->workspaceBytes(step.kernel));
     out.scratchSize = std::max(out.scratchSize, (scratch + 127) / 128 * 128);
     BoundStep b{isKernel && !onGpu ? program.kernel(step.kernel) : nullptr,
                 isKernel,

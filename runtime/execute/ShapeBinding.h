@@ -37,6 +37,7 @@ struct Place {
   int workers = 1;                 // threads that may run iterations of a loop at the same time
   std::byte *gpuWeights = nullptr; // address of the weights on the GPU; null: the CPU
   uint32_t gpuCode = 0;            // on a GPU: index of the code in use, among the artifact's codes for GPUs
+  const gpu::Gpu *gpu = nullptr;   // null: the CPU, or the plan is bound for its sizes alone
   /// Number of steps that may run concurrently, each with its own scratch memory.
   int lanes() const { return gpuWeights ? gpu::Gpu::kLanes : workers; }
   bool isGpu() const { return gpuWeights; }

@@ -49,6 +49,8 @@ struct Layout {
 std::vector<std::byte> encodeMeta(Artifact &artifact) {
   Writer writer;
   fields(writer, artifact);
+  if (!artifact.products.empty())
+    writer(artifact.products);
   return std::move(writer.bytes);
 }
 
@@ -82,11 +84,11 @@ std::vector<Piece> sectionsOf(const Layout &layout, std::span<const std::vector<
 }
 
 /// Header and section table, with the checksums of the sections.
-std::vector<std::byte> headOf(Layout &layout, std::span<const Piece> sections) {
+std::vector<std::byte> headOf(Layout &layout, uint32_t version, std::span<const Piece> sections) {
   std::vector<Section> &table = layout.table;
   for (size_t i = 0; i < table.size(); ++i)
     table[i].check = checksum(sections[i].bytes);
-  Header header{{}, kArtifactVersion, 0, layout.fileBytes, uint32_t(table.size()), 0};
+  Header header{{}, version, 0, layout.fileBytes, uint32_t(table.size()), 0};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   std::vector<std::byte> head(sizeof header + table.size() * sizeof(Section));
   std::memcpy(head.data(), &header, sizeof header);
@@ -125,8 +127,7 @@ Status mismatch(const std::string &section) {
   return bad(text("the artifact is damaged: checksum mismatch in its ", section, "\n  copy or compile it again"));
 }
 
-Status parseHeader(Bytes file, std::vector<Section> &table) {
-  Header header;
+Status parseHeader(Bytes file, Header &header, std::vector<Section> &table) {
   size_t magicBytes = std::min(file.size(), sizeof kMagic);
   if (magicBytes && std::memcmp(file.data(), kMagic, magicBytes) != 0)
     return bad("not a burin artifact: it does not start with BURINPLT\n  make one with: burin compile model.burin -o "
@@ -134,7 +135,7 @@ Status parseHeader(Bytes file, std::vector<Section> &table) {
   if (file.size() < sizeof header)
     return truncated(file.size(), sizeof header);
   std::memcpy(&header, file.data(), sizeof header);
-  if (header.version != kArtifactVersion)
+  if (header.version != kArtifactVersion && header.version != kVersionWithoutProducts)
     return bad(text("the artifact has format version ", header.version, ", this runtime reads version ",
                     kArtifactVersion, "\n  compile it again with the burin of this runtime"));
   if (header.sections < 2 || header.sections > kMaxSections)
@@ -186,7 +187,7 @@ std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::ve
   std::span<std::byte> weights = std::span(out).last(weightBytes);
   writeWeights(weights);
   std::vector<Piece> pieces = sectionsOf(layout, codeImages, weights);
-  std::vector<std::byte> head = headOf(layout, pieces);
+  std::vector<std::byte> head = headOf(layout, artifact.version(), pieces);
   pieces.back() = {0, head}; // the weights have been written in place
   for (const Piece &piece : pieces)
     std::copy(piece.bytes.begin(), piece.bytes.end(), out.begin() + ptrdiff_t(piece.offset));
@@ -203,7 +204,7 @@ Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const
                     Bytes weights) {
   Layout layout = layOut(artifact, codeImages, weights.size());
   std::vector<Piece> pieces = sectionsOf(layout, codeImages, weights);
-  std::vector<std::byte> head = headOf(layout, pieces);
+  std::vector<std::byte> head = headOf(layout, artifact.version(), pieces);
   pieces.insert(pieces.begin(), {0, head});
   return writePieces(path, pieces);
 }
@@ -220,8 +221,9 @@ Status writeFile(const std::string &path, std::span<const Bytes> parts) {
 }
 
 Status parseArtifact(Bytes file, WeightCheck check, ArtifactView &out) {
+  Header header;
   std::vector<Section> table;
-  if (Status s = parseHeader(file, table); !s.ok())
+  if (Status s = parseHeader(file, header, table); !s.ok())
     return s;
   if (Status s = checkTable(file, table); !s.ok())
     return s;
@@ -231,6 +233,8 @@ Status parseArtifact(Bytes file, WeightCheck check, ArtifactView &out) {
     return mismatch("plan (META)");
   Reader reader(section(0));
   fields(reader, out.artifact);
+  if (header.version == kArtifactVersion)
+    reader(out.artifact.products);
   if (!reader.ok() || reader.remaining())
     return bad("the artifact is malformed: its plan (META) does not parse");
   const std::vector<Code> &codes = out.artifact.codes;

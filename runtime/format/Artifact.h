@@ -8,7 +8,9 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 14;
+/// Version of files with products that a library may compute. Files without them have the version before, in which they
+/// are the same bytes.
+inline constexpr uint32_t kArtifactVersion = 15, kVersionWithoutProducts = 14;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -226,6 +228,21 @@ struct Code {
   bool isForGpu() const { return target.starts_with("cuda-"); }
 };
 
+/// A kernel that is a matrix product, result[b, i, j] = sum over k of left[b, i, k] * right[b, k, j], plus bias[j] if
+/// it has one. On a GPU cuBLASLt may compute it instead of the kernel. Rows of the left operand are dense; all other
+/// operands are, row-major.
+struct Product {
+  enum Operand { Left, Right, Result, Bias };
+  /// Strides are in elements; LeftStride is that of rows.
+  enum Size { Rows, Columns, Depth, Batches, LeftStride, LeftBatchStride, kSizes };
+  uint32_t kernel = 0;
+  DType type = DType::f32, resultType = DType::f32; // of both operands; of the result and the bias
+  std::vector<uint32_t> operands;                   // of the step, by Operand; the bias may be missing
+  std::vector<LaunchSize> sizes;                    // by Size
+
+  bool hasBias() const { return operands.size() > Bias; }
+};
+
 struct Artifact {
   std::string producer;               // "burin 0.1.0"
   std::vector<std::string> locations; // "file:line" of the user's source, [0] is ""
@@ -235,10 +252,21 @@ struct Artifact {
   std::vector<Plan> plans; // public ones first; at least one
   std::vector<Code> codes;
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
+  std::vector<Product> products;                             // by kernel; the last field, absent if empty
+
+  uint32_t version() const { return products.empty() ? kVersionWithoutProducts : kArtifactVersion; }
 };
 
 /// Metadata key of the report of the memory limit: lines of text.
 inline constexpr const char *kMemoryReportKey = "memory";
+
+/// The product that a kernel is for libraries; null if it is none.
+inline const Product *productOf(const Artifact &a, uint32_t kernel) {
+  for (const Product &product : a.products)
+    if (product.kernel == kernel)
+      return &product;
+  return nullptr;
+}
 
 /// Whether a step may report an invalid value.
 inline bool canFail(const Artifact &a, const Step &step) {
@@ -285,6 +313,8 @@ template <class IO> void fields(IO &io, GpuKernel &x) {
   io(x.entry, x.threads, x.sizes, x.sharedBytes, x.blocksPerMultiprocessor, x.maps, x.group);
 }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }
+template <class IO> void fields(IO &io, Product &x) { io(x.kernel, x.type, x.resultType, x.operands, x.sizes); }
+/// All but the products.
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.constants, x.states, x.kernels, x.plans, x.codes, x.metadata);
 }

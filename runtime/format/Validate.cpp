@@ -269,6 +269,11 @@ private:
   }
 
   bool takesSizes(const Step &s) {
+    const Product *product = productOf(a, s.kernel);
+    auto isOperand = [&](uint32_t operand) { return operand < s.operands.size(); };
+    auto isSize = [&](const LaunchSize &n) { return n.index == LaunchSize::kNone || n.index < s.sizes.size(); };
+    if (product && !(std::ranges::all_of(product->operands, isOperand) && std::ranges::all_of(product->sizes, isSize)))
+      return fail(text("lacks an operand or a size of the product of kernel ", s.kernel));
     for (const Code &c : a.codes) {
       if (!c.isForGpu())
         continue;
@@ -355,7 +360,8 @@ public:
       if (a.plans[i - 1].isPrivate && !a.plans[i].isPrivate)
         return fail("a public function comes after a private one");
     if (!all(a.constants, "constant", &Validator::constant) || !all(a.states, "state", &Validator::state) ||
-        !all(a.kernels, "kernel", &Validator::kernel) || !all(a.codes, "target", &Validator::code))
+        !all(a.kernels, "kernel", &Validator::kernel) || !all(a.codes, "target", &Validator::code) ||
+        !all(a.products, "product", &Validator::product))
       return false;
     for (size_t i = 0; i < a.plans.size(); ++i)
       if (PlanValidator plan(a, i); !plan.run())
@@ -408,6 +414,12 @@ private:
            fail("its initial value is not there");
   }
   bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
+  bool product(const Product &p) {
+    const size_t operands = p.operands.size();
+    return (p.kernel < a.kernels.size() && int(p.type) < kNumDTypes && int(p.resultType) < kNumDTypes &&
+            (operands == Product::Bias || operands == Product::Bias + 1) && p.sizes.size() == Product::kSizes) ||
+           fail("not well formed");
+  }
   static bool isSizeOf(const GpuKernel &k, const LaunchSize &n) {
     return n.index == LaunchSize::kNone || n.index < k.sizes;
   }

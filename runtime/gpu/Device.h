@@ -1,7 +1,7 @@
 // A GPU shared by the whole process: its context, memory, streams, and copies. Thread-safe. Functions that call the
 // driver need the device's context, see Use.
 #pragma once
-#include "runtime/gpu/Driver.h"
+#include "runtime/gpu/libraries/Driver.h"
 #include "runtime/support/Memory.h"
 #include <array>
 #include <atomic>

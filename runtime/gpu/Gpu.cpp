@@ -1,6 +1,6 @@
 #include "runtime/gpu/Gpu.h"
 #include "runtime/gpu/ErrorSlots.h"
-#include "runtime/gpu/Ranges.h"
+#include "runtime/gpu/libraries/Ranges.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
 #include <cstdlib>
@@ -56,6 +56,7 @@ Status Gpu::start(const StreamChoice &choice) {
     return s;
   if (std::ranges::any_of(program->artifact().plans, [](const Plan &plan) { return plan.isPrivate; }))
     conditionKernel = target->conditionKernel();
+  openLibrary();
   slots = errorSlotsOf(program->artifact());
   mailbox = allocate(mailboxBytes(), Holder::Intermediate);
   letters = static_cast<int64_t *>(allocatePinned(letterBytes()));
@@ -80,6 +81,7 @@ Gpu::~Gpu() {
     target->releasePinned(letters, letterBytes());
   if (lanes == &own)
     target->freeLanes(own);
+  library.reset();
   loaded.reset();
 }
 
@@ -166,6 +168,10 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
     return;
   const GpuKernel &info = loaded->code().gpuKernels[launch.kernel];
   const std::string &kernelName = program->artifact().kernels[launch.kernel].name;
+  usedLibrary = false;
+  if (const Product *product = library ? productOf(program->artifact(), launch.kernel) : nullptr)
+    if (multiply(*product, launch, location.empty() ? kernelName : text(kernelName, " at ", location)))
+      return;
   int64_t blocks = launch.blocks;
   if (info.blocksPerMultiprocessor)
     blocks = std::min(blocks, int64_t(info.blocksPerMultiprocessor) * target->info().multiprocessors);

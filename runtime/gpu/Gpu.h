@@ -2,9 +2,11 @@
 #pragma once
 #include "runtime/gpu/LoadedCode.h"
 #include "runtime/gpu/TensorMaps.h"
+#include "runtime/gpu/libraries/CublasLt.h"
 #include <array>
 #include <memory>
 #include <span>
+#include <utility>
 
 namespace burin::rt::gpu {
 
@@ -104,6 +106,14 @@ public:
   };
   static constexpr uint32_t kNoErrors = UINT32_MAX;
   void launch(const Launch &, const std::string &location);
+  /// Whether the last launch was a product by cuBLASLt.
+  bool hasUsedLibrary() const { return usedLibrary; }
+  /// Bytes of scratch memory that a kernel needs because a library may run in its place.
+  uint64_t workspaceBytes(uint32_t kernel) const {
+    return library && productOf(program->artifact(), kernel) ? CublasLt::kWorkspaceBytes : 0;
+  }
+  /// Why a library is not used although the artifact asks for it, once; "": nothing new.
+  std::string takeNote() { return std::exchange(note, {}); }
   /// Between fork() and join(), launches of different lanes (numbers below kLanes) may run concurrently. Work after the
   /// join waits for all of them.
   static constexpr int kLanes = Lanes::kCount, kFork = kLanes;
@@ -198,6 +208,9 @@ private:
   uint64_t allocations = 0;
   std::vector<void *> arguments;
   std::vector<EncodedMap> maps;
+  std::unique_ptr<CublasLt> library; // null: not asked for, or not there
+  bool usedLibrary = false;
+  std::string note;
   Status failure;
 
   const Device &driver() const { return *target; }
@@ -209,6 +222,8 @@ private:
   size_t mailboxBytes() const { return (2 * slots + 1) * sizeof(int64_t); }
   size_t letterBytes() const { return (slots + 1) * sizeof(int64_t); }
   Result launchBlocks(uint32_t kernel, unsigned blocks);
+  void openLibrary();
+  bool multiply(const Product &, const Launch &, const std::string &what);
   bool works(Result result, const char *what);
   void enqueues(Result result, const char *what);
   bool keep(Status status);

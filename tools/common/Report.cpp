@@ -54,9 +54,14 @@ template <class T, class F> void jsonList(const char *key, const std::vector<T> 
   std::printf("]");
 }
 
+/// The kernel, and the library that has run in its place, if one has.
+std::string nameOf(const burin_step_profile &step) {
+  return step.provider ? std::string(step.kernel) + " (" + step.provider + ")" : step.kernel;
+}
+
 void jsonStep(const StepTimes &s) {
   std::printf("{\"step\": %u, \"kernel\": ", s.step.step);
-  jsonString(s.step.kernel);
+  jsonString(nameOf(s.step));
   std::printf(", \"location\": ");
   jsonString(s.step.location);
   std::printf(", \"us\": %.3f, \"tasks\": %lld, \"flops\": %lld, \"bytes\": %lld, \"parallel\": %s}", s.medianUs(),
@@ -80,8 +85,8 @@ void printSteps(std::FILE *out, const std::vector<StepTimes> &steps) {
   for (const StepTimes &s : steps) {
     double ns = s.medianUs() * 1e3;
     std::fprintf(out, "%5u %10.2f %5.1f%% %9.1f %8.1f  %-28s %s\n", s.step.step, ns / 1e3,
-                 total > 0 ? 100 * ns / total : 0, double(s.step.flops) / ns, double(s.step.bytes) / ns, s.step.kernel,
-                 s.step.location);
+                 total > 0 ? 100 * ns / total : 0, double(s.step.flops) / ns, double(s.step.bytes) / ns,
+                 nameOf(s.step).c_str(), s.step.location);
   }
   std::fprintf(out, "%5s %10.2f\n", "all", total / 1e3);
 }

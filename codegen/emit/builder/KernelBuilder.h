@@ -136,6 +136,8 @@ public:
   Value dim(const Dim &size);
   /// The size as loaded from the sizes of the plan, even if it is static: a value that LLVM does not know.
   Value runtimeSize(const Dim &size);
+  /// Makes a size, if it is symbolic, one that the plan passes to the kernel.
+  void addSize(const Dim &);
   /// The bound of a mask for stores of this type. LLVM 22 writes too many bytes if it knows that a masked store of a
   /// truncated value has a single active lane, so for types below 32 bits the bound is loaded at run time.
   Value maskBound(const Dim &size, DType stored);
@@ -248,7 +250,6 @@ private:
   Value opaque(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   void beginEntry(Type result, ArrayRef<Type> types);
-  void addSize(const Dim &);
   void runTasksOfThread(const GpuLaunch &, SmallVector<Value> arguments);
   void callBodyOnGpu(ValueRange arguments);
   std::string name;

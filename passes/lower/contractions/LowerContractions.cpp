@@ -63,11 +63,11 @@ int64_t tailColumns(ConvOp op) {
 
 /// `lhs` times a matrix [K, columns] whose last `tail` columns are horizontal sums.
 Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w, bool wide,
-                     bool onGpus) {
+                     Readers readers) {
   Shape shape = shapeOf(matrix);
   Dim depth = shape[0], columns = shape[1];
   if (!tail)
-    return contract(b, loc, lhs, pack(b, loc, matrix, onGpus), {}, 0, columns, std::move(w), wide);
+    return contract(b, loc, lhs, pack(b, loc, matrix, readers), {}, 0, columns, std::move(w), wide);
   auto part = [&](Dim from, Dim to) {
     return create<SliceOp>(b, loc, {matrix},
                            {{"starts", Shape{0, from}}, {"stops", Shape{depth, to}}, {"steps", Ints{1, 1}}});
@@ -92,14 +92,15 @@ Value repeatedMatrix(Value v) {
 }
 
 /// The sum of a batch of contractions of parts of the depth, whose wide results are added in order; it is wide, too.
-Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w, bool isThin = false) {
+Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w, bool forLibraries, bool isThin = false) {
   const DType type = dtypeOf(operands.lhs);
-  Value sums = contract(g.b, g.loc, operands.lhs, pack(g.b, g.loc, operands.matrix, /*onGpus=*/true, isThin), {}, 1,
-                        shapeOf(operands.matrix).back(), std::move(w), wideType(type) != type);
+  Value sums = contract(g.b, g.loc, operands.lhs, pack(g.b, g.loc, operands.matrix, {true, forLibraries}, isThin), {},
+                        1, shapeOf(operands.matrix).back(), std::move(w), wideType(type) != type);
   return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
 
-void lower(MatmulOp op, bool onGpus) {
+void lower(MatmulOp op, Readers readers) {
+  const bool onGpus = readers.onGpus;
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
   Value lhs = op.getLhs(), rhs = op.getRhs();
@@ -122,14 +123,15 @@ void lower(MatmulOp op, bool onGpus) {
     const int64_t parts = onGpus && isFloat(type) ? splitOfChannels({rows, columns, 1, l.back(), type}).parts : 1;
     GraphBuilder g(b, loc);
     const bool isThin = isOfFloat8 && hasFewRows(rows);
-    Value product =
-        parts > 1 ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}, isThin), isWide ? DType::f32 : type)
-                  : contract(b, loc, lhs, pack(b, loc, matrix, onGpus, isThin), {}, 0, columns, {}, isWide);
+    Value product = parts > 1
+                        ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}, readers.libraries, isThin),
+                                 isWide ? DType::f32 : type)
+                        : contract(b, loc, lhs, pack(b, loc, matrix, readers, isThin), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
-    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}), onGpus,
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}), readers,
                        isOfFloat8 && hasFewRows(l[batch]));
     op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}, isWide), result));
   }
@@ -349,13 +351,15 @@ Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows
   if (parts < fewest)
     return {};
   if (!splitsRows)
-    return g.reshape(sumOfParts(g, splitDepth(g, x, matrix, parts), w), whole);
+    return g.reshape(sumOfParts(g, splitDepth(g, x, matrix, parts), w, /*forLibraries=*/false), whole);
   const int64_t low = w.padding.empty() ? 0 : w.padding[1];
   x = rowsOfParts(g, x, {w.kernel[1], w.strides[1], w.dilations[1], whole[1].value(), low}, parts);
   w.kernel[1] /= parts;
   if (!w.padding.empty())
     w.padding[1] = w.padding[1 + w.kernel.size()] = 0;
-  return g.reshape(sumOfParts(g, {x, g.reshape(matrix, {parts, floordiv(depth, parts), outputs})}, w), whole);
+  return g.reshape(
+      sumOfParts(g, {x, g.reshape(matrix, {parts, floordiv(depth, parts), outputs})}, w, /*forLibraries=*/false),
+      whole);
 }
 
 /// Pads the channels of images, x [images, spatial…, channels] and weight [spatial…, channels, outputs], with zeros to
@@ -375,7 +379,8 @@ void padChannels(OpBuilder &b, mlir::Location loc, Value &x, Value &weight) {
   weight = padAlong(weight, shapeOf(weight).size() - 2);
 }
 
-void lower(ConvOp op, int64_t tail, bool onGpus) {
+void lower(ConvOp op, int64_t tail, Readers readers) {
+  const bool onGpus = readers.onGpus;
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
   Value x = op.getX(), weight = op.getWeight();
@@ -428,7 +433,8 @@ void lower(ConvOp op, int64_t tail, bool onGpus) {
     } else if (isSmallGradient) {
       result = contractShards(g, x, weight, w, onGpus);
     } else if (groups == 1) {
-      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type, onGpus);
+      readers.libraries &= depth == channels; // windows of one element
+      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type, readers);
     } else {
       result = contractGroups(g, x, weight, groups, w, sumType != type, onGpus);
     }
@@ -451,13 +457,13 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
     });
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        lower(matmul, onGpus);
+        lower(matmul, {onGpus, forLibraries});
         continue;
       }
       auto conv = cast<ConvOp>(op);
       int64_t tail = tailColumns(conv);
       trimTaps(conv);
-      lower(conv, tail, onGpus);
+      lower(conv, tail, {onGpus, forLibraries});
     }
   }
 };

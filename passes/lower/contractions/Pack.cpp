@@ -30,15 +30,16 @@ Value float8Of(OpBuilder &b, Value x) {
   return reshaped(b, op->getLoc(), inner, shapeOf(x));
 }
 
-/// Whether kernels for GPUs read a right side as it lies in memory: it would be packed in every run, and its lines may
-/// be multiples of 16 bytes, which are copied at once. A transpose writes all of it anyway, into panels as well.
-static bool isReadUnpacked(Value x) {
+/// Whether kernels for GPUs read a right side as it lies in memory: it would be packed in every run, or a library may
+/// read it, and its lines may be multiples of 16 bytes, which are copied at once. A transpose writes all of it anyway,
+/// into panels as well; that of a constant writes it once, unless the constant has other uses, which would keep it.
+static bool isReadUnpacked(Value x, bool byLibraries) {
   constexpr int64_t kCopiedBytes = 16;
   const DType type = dtypeOf(x);
   const Dim columns = shapeOf(x).back();
-  Value source = skipReshapes(x);
-  if (!isFloat(type) || isFloat8(type) || isConstantExpression(x) ||
-      isa_and_present<TransposeOp>(source.getDefiningOp()))
+  auto transpose = skipReshapes(x).getDefiningOp<TransposeOp>();
+  if (!isFloat(type) || isFloat8(type) ||
+      (isConstantExpression(x) ? !byLibraries || (transpose && !transpose.getX().hasOneUse()) : bool(transpose)))
     return false;
   return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
 }
@@ -51,12 +52,12 @@ Value columnPanels(OpBuilder &b, mlir::Location loc, Value x) {
   return g.reshape(columns, shape);
 }
 
-Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus, bool isThin) {
+Value pack(OpBuilder &b, mlir::Location loc, Value x, Readers readers, bool isThin) {
   const DType type = dtypeOf(x);
-  if (onGpus && !isThin && byteWidth(type) == 1 && !isBool(type))
+  if (readers.onGpus && !isThin && byteWidth(type) == 1 && !isBool(type))
     return columnPanels(b, loc, x);
   Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
-  if (onGpus && !stored && isReadUnpacked(x)) {
+  if (readers.onGpus && !stored && isReadUnpacked(x, readers.libraries)) {
     Shape shape = shapeOf(x);
     shape.insert(shape.end() - 2, Dim(1));
     return reshaped(b, loc, x, shape);

@@ -127,6 +127,8 @@ Status Session::create(Program::Ptr program, const SessionOptions &options, std:
   if (Status s = openDevice(*program, options, gpu); !s.ok())
     return s;
   auto session = std::make_unique<Session>(std::move(program), options, std::move(gpu));
+  if (session->gpu)
+    session->context.reportNote();
   if (Status s = session->makeStates(); !s.ok())
     return s;
   out = std::move(session);

@@ -189,6 +189,7 @@ typedef struct burin_step_profile {
   int64_t tasks, flops, bytes; /* work as counted in the plan */
   int64_t turn, turns;         /* iteration of a loop over parts of the batch, and their number; else 0 and 1 */
   const char *function;        /* the function with the step; private ones belong to branches and loops */
+  const char *provider;        /* the library that has computed the step instead of the kernel ("cuBLASLt"), or NULL */
 } burin_step_profile;
 
 typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);

@@ -2,7 +2,7 @@
 // Prints what differs and the times of models and kernels and what the GPU can do at most, and writes it to
 // FOLDER/report.md. Exit code 1 if anything differs. Needs nothing but the C++ library and the driver.
 #include "runtime/execute/session/Session.h"
-#include "runtime/gpu/Driver.h"
+#include "runtime/gpu/libraries/Driver.h"
 #include "test/gpu/bundle/Case.h"
 #include "test/gpu/bundle/Numbers.h"
 #include "test/gpu/bundle/Peaks.h"

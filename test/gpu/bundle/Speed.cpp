@@ -1,6 +1,6 @@
 #include "test/gpu/bundle/Speed.h"
 #include "runtime/execute/session/Session.h"
-#include "test/gpu/bundle/CublasLt.h"
+#include "runtime/gpu/libraries/CublasLt.h"
 #include "test/gpu/bundle/Meter.h"
 #include "test/gpu/bundle/Numbers.h"
 #include "test/gpu/bundle/Processes.h"
@@ -83,21 +83,28 @@ private:
   size_t resultBytes() const { return countOf({result.shape, result.rank}) * byteWidth(result.dtype); }
 
   rt::Status measureRival(Meter &meter, double &rival, std::string &difference) {
-    std::unique_ptr<CublasLtProduct> product;
-    const std::vector<int64_t> &left = row.shapes[0], &right = row.shapes[1];
-    rt::BufferRef other;
-    rt::Status status = CublasLtProduct::create(device, left[0], left[1], right[1], row.dtype, product);
-    if (!status.ok() || !product)
+    std::unique_ptr<gpu::CublasLt> library;
+    if (!gpu::CublasLt::open(library).ok())
+      return {};
+    const int64_t m = row.shapes[0][0], k = row.shapes[0][1], n = row.shapes[1][1];
+    rt::BufferRef other, workspace;
+    rt::Status status = device.allocateBuffer(resultBytes(), other);
+    if (status.ok())
+      status = device.allocateBuffer(gpu::CublasLt::kWorkspaceBytes, workspace);
+    if (!status.ok())
       return status;
-    if (status = device.allocateBuffer(resultBytes(), other); !status.ok())
-      return status;
-    rival = meter.best(
-        [&] { return product->run(operands[0]->data(), operands[1]->data(), other->data(), lanes.streams[0]); });
+    const gpu::MatrixProduct product{
+        .type = row.dtype, .resultType = row.dtype, .rows = m, .columns = n, .depth = k, .leftStride = k};
+    const gpu::CublasLt::Operands matrices{operands[0]->data(), operands[1]->data(), nullptr, other->data()};
+    std::string problem;
+    if (!library->choose(product, matrices, problem))
+      return {};
+    rival = meter.best([&] { return library->enqueue(matrices, workspace->data(), lanes.streams[0]); });
     std::vector<std::byte> mine(resultBytes()), theirs(resultBytes());
     meter.keep(device.download(mine.data(), result.data, mine.size()));
     meter.keep(device.download(theirs.data(), other->data(), theirs.size()));
     // Sums of k products of numbers up to 1, rounded to the type.
-    const double depth = double(left[1]), allowed = row.dtype == DType::f32 ? 1e-6 * depth : 0.01 * std::sqrt(depth);
+    const double depth = double(k), allowed = row.dtype == DType::f32 ? 1e-6 * depth : 0.01 * std::sqrt(depth);
     for (size_t i = 0; i < mine.size() / byteWidth(row.dtype) && difference.empty() && meter.result.ok(); ++i) {
       const double a = real(row.dtype, mine.data(), i), b = real(row.dtype, theirs.data(), i);
       if (!(std::abs(a - b) <= allowed + 0.01 * std::abs(b)))

@@ -463,6 +463,7 @@ std::string problems() {
   for (const Context &context : driver.contexts)
     add(size_t(context.retained), "contexts");
   add(entered.size(), "entered contexts");
+  add(size_t(captureMode), "capture mode");
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include "test/gpu/driver/FakeMemory.h"
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -60,6 +61,12 @@ size_t pendingWork(int device);
 /// What the next modules are made of instead of their PTX; "": nothing. It is interpreted.
 void replacePtx(std::string text);
 void setTraces(Traces mode, size_t run);
+
+/// Enqueues work for a stream, or records it, as a library does that launches kernels of its own: the function returns
+/// 0 or a CUresult. Fails for a stream whose capture refuses what such a library does at first, load its kernels.
+int enqueueWork(void *stream, std::function<int()> work);
+/// Whether the memory of the context's device has these bytes.
+bool isOnDevice(const void *data, size_t bytes);
 
 /// What has been made and not given back, and calls that are never right: "" if there is nothing. Forgets the latter.
 std::string problems();

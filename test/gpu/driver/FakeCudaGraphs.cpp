@@ -3,6 +3,23 @@
 
 using namespace burin::test::fake;
 
+thread_local int burin::test::fake::captureMode = 0;
+
+int burin::test::fake::enqueueWork(void *stream, std::function<int()> work) {
+  std::lock_guard lock(driver.mutex);
+  constexpr int kRelaxed = 2;
+  if (driver.streams.isCapturing(driver.find(stream)) && captureMode != kRelaxed) {
+    driver.wrong += "a library may load kernels in a capture that refuses it\n";
+    return kCaptureUnsupported;
+  }
+  return driver.enqueue(stream, std::move(work));
+}
+
+bool burin::test::fake::isOnDevice(const void *data, size_t bytes) {
+  std::lock_guard lock(driver.mutex);
+  return !entered.empty() && driver.inside(entered.back(), reinterpret_cast<uint64_t>(data), bytes);
+}
+
 namespace {
 
 /// CUgraphNodeParams of a conditional node.
@@ -39,6 +56,11 @@ extern "C" {
 int cuStreamIsCapturing(void *stream, int *status) {
   PLANTED;
   *status = driver.streams.isCapturing(driver.find(stream));
+  return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+  PLANTED;
+  std::swap(*mode, captureMode);
   return 0;
 }
 int cuStreamBeginCapture_v2(void *stream, int) {

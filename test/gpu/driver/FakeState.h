@@ -70,6 +70,7 @@ struct Driver {
 };
 extern Driver driver;
 extern thread_local std::vector<int> entered; // devices whose contexts have been pushed
+extern thread_local int captureMode;          // of the thread: 0, or 2 where captures refuse nothing
 
 } // namespace burin::test::fake
 

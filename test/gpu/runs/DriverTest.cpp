@@ -1,6 +1,6 @@
 // The runtime's table of driver functions, on the driver for tests.
-#include "runtime/gpu/Driver.h"
-#include "runtime/gpu/Ranges.h"
+#include "runtime/gpu/libraries/Driver.h"
+#include "runtime/gpu/libraries/Ranges.h"
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <dlfcn.h>

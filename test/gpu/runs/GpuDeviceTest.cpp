@@ -1,7 +1,7 @@
 // Memory of a device, tensors that stay there, streams of the caller, all through the C interface. The GPU is the CUDA
 // driver for tests.
 #include "burin/runtime.h"
-#include "runtime/gpu/Driver.h"
+#include "runtime/gpu/libraries/Driver.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/emulator/Simt.h"
 #include "test/gpu/runs/RunOnGpu.h"

@@ -1,6 +1,6 @@
 // What goes in and out of tensors on a GPU: DLPack and its streams, files, text, waiting.
 #include "frontend/tensor/data/DlpackAbi.h"
-#include "runtime/gpu/Driver.h"
+#include "runtime/gpu/libraries/Driver.h"
 #include "test/gpu/tensors/GpuTensors.h"
 #include <burin/nn/losses.h>
 #include <burin/training/data.h>

@@ -144,6 +144,15 @@ TEST_CASE("gpu tensor: artifacts are loaded for a device", "[gpu]") {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("gpu tensor: artifacts may ask for products by a library", "[gpu]") {
+  Tensor w = ones({4, 8}), x = ones({2, 4});
+  Graph graph = trace([&](const Tensor &t) { return matmul(t, w); }, {TensorSpec{f32, {2, 4}}});
+  CompileOptions options{.provider = "cublaslt", .device = cuda(0)};
+  CHECK(floats(compile(graph, options)(x)) == std::vector<float>(16, 4)); // where it is not there, too
+  CHECK_ERROR(compile(graph, {.provider = "cublaslt"}), "on GPUs only");
+  CHECK_ERROR(compile(graph, {.provider = "mkl"}), "there is no provider \"mkl\"");
+}
+
 TEST_CASE("gpu tensor: a wrong value shows where a result is read, and names the call", "[gpu]") {
   Tensor table = arange(12).to(f32).reshape({4, 3}).to(cuda(0)), at = tensor({1, 9}).to(cuda(0));
   const int line = __LINE__ + 1;

@@ -179,6 +179,13 @@ void addCompile(CLI::App &app, int &exitCode) {
           "other last bits; cuda-sm_80+ptx (NVIDIA GPUs from compute capability 8.0 on), cuda-sm_90a+ptx (9.0 alone), "
           "cuda-sm_80+ptx+tf32 (f32 products rounded to tf32)")
       ->delimiter(',');
+  const std::map<std::string, passes::Provider> providers{{"none", passes::Provider::None},
+                                                          {"cublaslt", passes::Provider::CublasLt}};
+  command
+      ->add_option("--provider", arguments->compile.pipeline.provider,
+                   "For GPUs: cublaslt lets cuBLASLt compute matrix products where its library is installed; the "
+                   "artifact has kernels for them all the same")
+      ->transform(CLI::CheckedTransformer(providers));
   std::vector<std::string> names{"plate", "onnx", "dot", "svg"};
   for (auto &[name, stage] : stages)
     names.push_back(name);

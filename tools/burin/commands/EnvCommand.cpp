@@ -30,9 +30,13 @@ constexpr Variable kVariables[] = {
     {"BURIN_JIT_CHECK", "library",
      "Whether jitted functions are traced again to find what a trace cannot see: `0` never, `always` on each call, "
      "anything else on the second call and then at random; default: what JitOptions::check says"},
-    {"BURIN_LOG", "library",
+    {"BURIN_LOG", "library, runtime, commands",
      "Topics to report on stderr, separated by commas: `recompile` (why a jitted function is "
-     "traced again), `memory` (what JitOptions::memory_limit has computed again)"},
+     "traced again), `memory` (what JitOptions::memory_limit has computed again), `provider` (why a library does not "
+     "compute a product of an artifact that asks for it)"},
+    {"BURIN_CUBLASLT", "library, runtime, commands",
+     "Path of the library that computes products of artifacts that are compiled with `--provider cublaslt`; `0`: none "
+     "does. Default: `libcublasLt.so.13`, else `libcublasLt.so.12`"},
     {"BURIN_CUDA_CHECK", "library, runtime, commands",
      "If set and not `0`, each launch of a kernel on a GPU is waited for, and an error names the kernel and its line"},
     {"BURIN_IMAGES", "library",

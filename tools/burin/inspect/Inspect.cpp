@@ -59,7 +59,7 @@ void printKernels(const ArtifactFacts &f) {
       steps[step.kernel] += step.kind == rt::Step::Kind::Kernel;
   Table table({"", "steps", "kernel", "source"}, 2);
   for (size_t i = 0; i < a.kernels.size(); ++i)
-    table.row({number(i), number(steps[i]), a.kernels[i].name, a.locations[a.kernels[i].location]});
+    table.row({number(i), number(steps[i]), kernelText(a, uint32_t(i)), a.locations[a.kernels[i].location]});
   table.print("kernels: " + number(a.kernels.size()));
 }
 
@@ -157,7 +157,7 @@ void printFile(const ArtifactFacts &f) {
 void printFacts(const std::string &path, const ArtifactFacts &f) {
   const rt::Artifact &a = f.artifact();
   std::string sizes = f.symbols.empty() ? "" : " for " + f.symbolText();
-  std::printf("%s: artifact, format version %u, made by %s\n", path.c_str(), rt::kArtifactVersion, a.producer.c_str());
+  std::printf("%s: artifact, format version %u, made by %s\n", path.c_str(), a.version(), a.producer.c_str());
   printTargets(f);
   printFunctions(f);
   printSignature(f);

@@ -25,7 +25,7 @@ public:
   Object all(const std::string &path) {
     return Object{{"file", path},
                   {"kind", "artifact"},
-                  {"version", int64_t(rt::kArtifactVersion)},
+                  {"version", int64_t(a.version())},
                   {"producer", a.producer},
                   {"host", std::string(rt::hostTarget())},
                   {"targets", arrayOf(a.codes, [&](auto &c, size_t i) { return target(c, i); })},
@@ -76,7 +76,10 @@ private:
     for (const rt::Plan &f : a.plans)
       for (const rt::Step &s : f.steps)
         steps += s.kind == rt::Step::Kind::Kernel && s.kernel == i;
-    return Object{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
+    Object made{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
+    if (rt::productOf(a, uint32_t(i)))
+      made["provider"] = "cuBLASLt";
+    return made;
   }
   Object step(const rt::Step &s, int64_t turns) {
     static constexpr const char *kinds[] = {"kernel", "call", "branch", "while", "host"};

@@ -18,11 +18,15 @@ std::string megabytes(uint64_t bytes) { return fixed(double(bytes) / 1e6, 3); }
 
 } // namespace
 
+std::string kernelText(const rt::Artifact &a, uint32_t kernel) {
+  return a.kernels[kernel].name + (rt::productOf(a, kernel) ? " (or cuBLASLt)" : "");
+}
+
 std::string stepText(const rt::Artifact &a, const rt::Plan &p, const rt::Step &s) {
   auto plan = [&](size_t i) { return a.plans[s.plans[i]].name; };
   switch (s.kind) {
   case rt::Step::Kind::Kernel:
-    return a.kernels[s.kernel].name;
+    return kernelText(a, s.kernel);
   case rt::Step::Kind::Call:
     return "call " + plan(0);
   case rt::Step::Kind::Branch:

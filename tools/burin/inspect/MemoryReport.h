@@ -22,6 +22,8 @@ struct MemoryReport {
 };
 
 MemoryReport memoryReportOf(const ArtifactFacts &facts);
+/// Names a kernel, and a library that may run in its place.
+std::string kernelText(const rt::Artifact &artifact, uint32_t kernel);
 /// Names the kernel of a step, or the functions that it runs.
 std::string stepText(const rt::Artifact &artifact, const rt::Plan &plan, const rt::Step &step);
 /// Prints the report, with the decisions of --memory-limit if there was one.

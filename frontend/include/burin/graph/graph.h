@@ -27,6 +27,9 @@ struct CompileOptions {
   uint64_t memory_limit = 0;
   /// With a memory_limit: f32 values may be stored as bf16 between two uses, which changes results.
   bool memory_allow_bf16 = false;
+  /// For GPUs alone: "cublaslt" lets NVIDIA's library cuBLASLt compute matrix products where it is installed; the
+  /// artifact has kernels for them all the same. "": kernels of burin alone.
+  std::string provider = {};
   /// Where the artifact runs at first (see Artifact::to); unset: where the graph does (see Graph::device). For a GPU,
   /// "native" is the code that fits it, unless `targets` have code for GPUs besides.
   std::optional<Device> device = {};

@@ -71,6 +71,7 @@ static_assert(sizeof(LaunchConfig) == 56);
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                                \
   F(streamWaitEvent, "cuStreamWaitEvent", (Stream, Event, unsigned flags))                                             \
   F(streamIsCapturing, "cuStreamIsCapturing", (Stream, int *status))                                                   \
+  F(exchangeCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *mode))                                             \
   F(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream, int mode))                                                 \
   F(streamEndCapture, "cuStreamEndCapture", (Stream, Graph *))                                                         \
   F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec *, Graph, unsigned long long flags))                   \

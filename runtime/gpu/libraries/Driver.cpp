@@ -1,4 +1,4 @@
-#include "runtime/gpu/Driver.h"
+#include "runtime/gpu/libraries/Driver.h"
 #include "runtime/support/Format.h"
 #include <dlfcn.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/gpu/Ranges.h"
+#include "runtime/gpu/libraries/Ranges.h"
 #include <array>
 #include <cstdint>
 #include <cstdlib>
