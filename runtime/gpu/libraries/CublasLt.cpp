@@ -42,29 +42,34 @@ struct Algorithm { // cublasLtMatmulHeuristicResult_t
 static_assert(sizeof(Algorithm) == 96);
 
 // clang-format off
+/// All functions in use: name here, symbol, parameters.
 #define BURIN_CUBLASLT_FUNCTIONS(F)                                                                                    \
-  F(Create, (Handle *))                                                                                                \
-  F(Destroy, (Handle))                                                                                                 \
-  F(MatmulDescCreate, (Handle *, int computeType, int scaleType))                                                      \
-  F(MatmulDescSetAttribute, (Handle, int attribute, const void *value, size_t bytes))                                  \
-  F(MatmulDescDestroy, (Handle))                                                                                       \
-  F(MatrixLayoutCreate, (Handle *, int type, uint64_t rows, uint64_t columns, int64_t stride))                         \
-  F(MatrixLayoutSetAttribute, (Handle, int attribute, const void *value, size_t bytes))                                \
-  F(MatrixLayoutDestroy, (Handle))                                                                                     \
-  F(MatmulPreferenceCreate, (Handle *))                                                                                \
-  F(MatmulPreferenceSetAttribute, (Handle, int attribute, const void *value, size_t bytes))                            \
-  F(MatmulPreferenceDestroy, (Handle))                                                                                 \
-  F(MatmulAlgoGetHeuristic, (Handle, Handle desc, Handle a, Handle b, Handle c, Handle d, Handle preference, int count,\
-                             Algorithm *, int *found))                                                                 \
-  F(Matmul, (Handle, Handle desc, const void *alpha, const void *a, Handle aLayout, const void *b, Handle bLayout,     \
-             const void *beta, const void *c, Handle cLayout, void *d, Handle dLayout, const Algorithm *,              \
-             void *workspace, size_t workspaceBytes, Stream))
+  F(create, "cublasLtCreate", (Handle *))                                                                              \
+  F(destroy, "cublasLtDestroy", (Handle))                                                                              \
+  F(matmulDescCreate, "cublasLtMatmulDescCreate", (Handle *, int computeType, int scaleType))                          \
+  F(matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute", (Handle, int attribute, const void *, size_t bytes))     \
+  F(matmulDescDestroy, "cublasLtMatmulDescDestroy", (Handle))                                                          \
+  F(matrixLayoutCreate, "cublasLtMatrixLayoutCreate",                                                                  \
+    (Handle *, int type, uint64_t rows, uint64_t columns, int64_t stride))                                             \
+  F(matrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute", (Handle, int attribute, const void *, size_t bytes)) \
+  F(matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy", (Handle))                                                      \
+  F(matmulPreferenceCreate, "cublasLtMatmulPreferenceCreate", (Handle *))                                              \
+  F(matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute",                                              \
+    (Handle, int attribute, const void *, size_t bytes))                                                               \
+  F(matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy", (Handle))                                              \
+  F(matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic",                                                          \
+    (Handle, Handle desc, Handle a, Handle b, Handle c, Handle d, Handle preference, int count, Algorithm *,           \
+     int *found))                                                                                                      \
+  F(matmul, "cublasLtMatmul",                                                                                          \
+    (Handle, Handle desc, const void *alpha, const void *a, Handle aLayout, const void *b, Handle bLayout,             \
+     const void *beta, const void *c, Handle cLayout, void *d, Handle dLayout, const Algorithm *, void *workspace,     \
+     size_t workspaceBytes, Stream))
 // clang-format on
 
 } // namespace
 
 struct CublasLt::Library {
-#define BURIN_CUBLASLT_FUNCTION(name, parameters) Code(*name) parameters = nullptr;
+#define BURIN_CUBLASLT_FUNCTION(name, symbol, parameters) Code(*name) parameters = nullptr;
   BURIN_CUBLASLT_FUNCTIONS(BURIN_CUBLASLT_FUNCTION)
 #undef BURIN_CUBLASLT_FUNCTION
   Handle handle = nullptr;
@@ -90,12 +95,12 @@ std::string CublasLt::Library::open() {
     if (!function)
       missing = symbol;
   };
-#define BURIN_CUBLASLT_FUNCTION(name, parameters) find(name, "cublasLt" #name);
+#define BURIN_CUBLASLT_FUNCTION(name, symbol, parameters) find(name, symbol);
   BURIN_CUBLASLT_FUNCTIONS(BURIN_CUBLASLT_FUNCTION)
 #undef BURIN_CUBLASLT_FUNCTION
   if (missing)
     return text("it has no ", missing);
-  const Code code = Create(&handle);
+  const Code code = create(&handle);
   return code ? text("cublasLtCreate returned ", code) : "";
 }
 
@@ -122,36 +127,39 @@ private:
   void search();
   template <class... Parameters, class... Arguments>
   void call(const char *name, Code (*function)(Parameters...), Arguments... arguments) {
-    if (!failed && (code = function(arguments...)))
-      failed = name;
+    if (failed)
+      return;
+    code = function(arguments...);
+    failed = code ? name : nullptr;
   }
 };
 
 CublasLt::Choice::~Choice() {
   for (Handle layout : {first, second, result})
     if (layout)
-      lt.MatrixLayoutDestroy(layout);
+      lt.matrixLayoutDestroy(layout);
   if (description)
-    lt.MatmulDescDestroy(description);
+    lt.matmulDescDestroy(description);
 }
 
 void CublasLt::Choice::layOut(Handle &layout, DType type, int64_t rows, int64_t columns, int64_t stride,
                               int64_t batchStride) {
   // The stride of a single column may be anything.
-  call("MatrixLayoutCreate", lt.MatrixLayoutCreate, &layout, typeOf(type), uint64_t(rows), uint64_t(columns),
+  call("MatrixLayoutCreate", lt.matrixLayoutCreate, &layout, typeOf(type), uint64_t(rows), uint64_t(columns),
        columns == 1 ? rows : stride);
   const auto batches = int32_t(product.batches);
   if (product.batches == 1)
     return;
-  call("MatrixLayoutSetAttribute", lt.MatrixLayoutSetAttribute, layout, kBatches, &batches, sizeof batches);
-  call("MatrixLayoutSetAttribute", lt.MatrixLayoutSetAttribute, layout, kBatchStride, &batchStride, sizeof batchStride);
+  call("MatrixLayoutSetAttribute", lt.matrixLayoutSetAttribute, layout, kBatches, &batches, sizeof batches);
+  call("MatrixLayoutSetAttribute", lt.matrixLayoutSetAttribute, layout, kBatchStride, &batchStride, sizeof batchStride);
 }
 
 void CublasLt::Choice::make(const void *bias) {
   const auto &[type, resultType, hasBias, m, n, k, batches, leftStride, leftBatchStride] = product;
-  call("MatmulDescCreate", lt.MatmulDescCreate, &description, kSumsInFloat, typeOf(DType::f32));
+  call("MatmulDescCreate", lt.matmulDescCreate, &description, kSumsInFloat, typeOf(DType::f32));
   auto describe = [&](int attribute, const auto &value) {
-    call("MatmulDescSetAttribute", lt.MatmulDescSetAttribute, description, attribute, &value, sizeof value);
+    call("MatmulDescSetAttribute", lt.matmulDescSetAttribute, description, attribute, static_cast<const void *>(&value),
+         sizeof value);
   };
   if (hasBias) {
     describe(kEpilogue, kAddsBias);
@@ -165,23 +173,23 @@ void CublasLt::Choice::make(const void *bias) {
 
 void CublasLt::Choice::search() {
   Handle preference = nullptr;
-  call("MatmulPreferenceCreate", lt.MatmulPreferenceCreate, &preference);
+  call("MatmulPreferenceCreate", lt.matmulPreferenceCreate, &preference);
   auto prefer = [&](int attribute, const auto &value) {
-    call("MatmulPreferenceSetAttribute", lt.MatmulPreferenceSetAttribute, preference, attribute, &value, sizeof value);
+    call("MatmulPreferenceSetAttribute", lt.matmulPreferenceSetAttribute, preference, attribute, &value, sizeof value);
   };
   prefer(kMostWorkspace, kWorkspaceBytes);
   prefer(kReductions, kReducedInFloat);
   for (int i = 0; i < 4; ++i)
     prefer(kAlignments + i, alignments[size_t(i)]);
   int found = 0;
-  call("MatmulAlgoGetHeuristic", lt.MatmulAlgoGetHeuristic, lt.handle, description, first, second, result, result,
+  call("MatmulAlgoGetHeuristic", lt.matmulAlgoGetHeuristic, lt.handle, description, first, second, result, result,
        preference, 1, &algorithm, &found);
   if (!failed && (!found || algorithm.state)) {
     failed = "MatmulAlgoGetHeuristic";
     code = algorithm.state;
   }
   if (preference)
-    lt.MatmulPreferenceDestroy(preference);
+    lt.matmulPreferenceDestroy(preference);
 }
 
 CublasLt::CublasLt() : library(std::make_unique<Library>()) {}
@@ -189,7 +197,7 @@ CublasLt::CublasLt() : library(std::make_unique<Library>()) {}
 CublasLt::~CublasLt() {
   choices.clear();
   if (library->handle)
-    library->Destroy(library->handle);
+    library->destroy(library->handle);
 }
 
 Status CublasLt::open(std::unique_ptr<CublasLt> &out) {
@@ -226,9 +234,10 @@ Status CublasLt::enqueue(const Operands &operands, void *workspace, Stream strea
   const Choice &c = *current;
   Code code = 0;
   if (operands.bias)
-    code = library->MatmulDescSetAttribute(c.description, kBiasPointer, &operands.bias, sizeof operands.bias);
+    code = library->matmulDescSetAttribute(c.description, kBiasPointer, static_cast<const void *>(&operands.bias),
+                                           sizeof operands.bias);
   if (!code)
-    code = library->Matmul(library->handle, c.description, &one, operands.right, c.first, operands.left, c.second,
+    code = library->matmul(library->handle, c.description, &one, operands.right, c.first, operands.left, c.second,
                            &zero, operands.result, c.result, operands.result, c.result, &c.algorithm, workspace,
                            kWorkspaceBytes, stream);
   return code ? Status(ErrorCode::Internal, text("cublasLtMatmul returned ", code)) : Status();

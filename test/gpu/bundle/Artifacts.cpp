@@ -17,10 +17,13 @@ void write(const std::string &path, std::span<const std::byte> bytes) {
     throw std::runtime_error(error);
 }
 
-void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets) {
+void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets,
+                   bool isProvided) {
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.shared()->module->clone();
   codegen::CompileOptions options;
   options.targets = targets;
+  if (isProvided)
+    options.pipeline.provider = passes::Provider::CublasLt;
   auto bytes = codegen::compile(*module, options);
   if (mlir::failed(bytes))
     throw std::runtime_error(graph.shared()->takeDiagnostics());
@@ -39,6 +42,7 @@ struct Timed {
   Shapes large, small;
   std::function<double(const Shapes &)> operations = {}; // floating-point operations; none: bound by memory
   bool hasRival = false;
+  bool isProvided = false; // by cuBLASLt, where it is installed
 };
 
 double productOperations(const Shapes &s) { return 2.0 * double(s[0][0]) * double(s[0][1]) * double(s[1][1]); }
@@ -78,6 +82,8 @@ std::vector<Timed> timed() {
       {"product", bf16, product, {{8192, 8192}, {8192, 8192}}, smallSquare, productOperations, true},
       {"product", f16, product, square, smallSquare, productOperations, true},
       {"product", f32, product, square, smallSquare, productOperations, true},
+      {"product-provided", bf16, product, square, smallSquare, productOperations, true, true},
+      {"product-provided", f32, product, square, smallSquare, productOperations, true, true},
       {"product", f8e4m3fn, columns, square, smallSquare, productOperations},
       {"product", f8e4m3fn, columns, {{8192, 8192}, {8192, 8192}}, smallSquare, productOperations},
       {"product", i8, wide, square, smallSquare, productOperations},
@@ -138,7 +144,7 @@ void packSpeed(const std::string &folder) {
                    timed.operations ? timed.operations(shapes) : 0,
                    timed.dtype,
                    shapes};
-      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}), kTargets);
+      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}), kTargets, timed.isProvided);
       list << row.text() << '\n';
     }
 }

@@ -13,8 +13,10 @@ inline const std::vector<std::string> kTargets{"cuda-sm_80+ptx", "cuda-sm_90a+pt
 
 /// Write a file. Throws std::runtime_error.
 void write(const std::string &path, std::span<const std::byte> bytes);
-/// Compiles a graph for these targets, to a file. Throws std::runtime_error.
-void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets);
+/// Compiles a graph for these targets, to a file; cuBLASLt may compute products (`isProvided`). Throws
+/// std::runtime_error.
+void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets,
+                   bool isProvided = false);
 
 /// Writes the artifacts and the list of what gpu-check times, see Speed.h.
 void packSpeed(const std::string &folder);

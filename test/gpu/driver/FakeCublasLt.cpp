@@ -90,7 +90,7 @@ template <class T> int destroy(void *object) {
 template <class T> int assign(T &to, const void *value, size_t bytes) {
   if (bytes != sizeof to)
     return kInvalid;
-  std::memcpy(&to, value, bytes);
+  std::memcpy(reinterpret_cast<std::byte *>(&to), value, bytes);
   return 0;
 }
 

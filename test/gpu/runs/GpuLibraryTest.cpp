@@ -200,10 +200,10 @@ TEST_CASE("gpu library: products on several streams do not share a workspace", "
   fake::failCall(0);
   Graph g;
   Tensors inputs;
-  for (int i = 0; i < 6; ++i) {
+  for (uint64_t i = 0; i < 6; ++i) {
     Graph::Value x = g.input({f32, {8, 16}});
-    g.output(g.apply("matmul", {x, g.constant(random(f32, {16, 8}, uint64_t(i)))})[0]);
-    inputs.push_back(random(f32, {8, 16}, uint64_t(10 + i)));
+    g.output(g.apply("matmul", {x, g.constant(random(f32, {16, 8}, i))})[0]);
+    inputs.push_back(random(f32, {8, 16}, 10 + i));
   }
   const rt::Program::Ptr program = compiled(g);
   CHECK(productsOf(program) == 1); // of six steps
