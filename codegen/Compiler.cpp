@@ -41,9 +41,11 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
       !llvm::all_of(targets, [](const Target *target) { return target->isGpu(); }))
     return module.emitError("a library computes products on GPUs only: name targets for GPUs alone");
   for (const Target *target : targets)
-    if (target->tf32 && llvm::count_if(targets, [](const Target *other) { return other->isGpu(); }) > 1)
+    if (target->f32Products != F32Products::Exact && llvm::any_of(targets, [&](const Target *other) {
+          return other->isGpu() && other->f32Products != target->f32Products;
+        }))
       return module.emitError() << "code for " << target->name
-                                << " rounds other than that for other GPUs: name one target for GPUs";
+                                << " rounds other than that for other GPUs: name targets for GPUs of one precision";
   return targets;
 }
 

@@ -26,11 +26,11 @@ constexpr Emitter emitters[] = {
 #include "passes/kernels/families/KernelFamilies.def"
 };
 
-passes::DeviceKind deviceOf(const Target &target) {
+passes::KernelDevice deviceOf(const Target &target) {
   using passes::DeviceKind;
   if (!target.isGpu())
-    return DeviceKind::Cpu;
-  return target.warpgroups ? DeviceKind::Hopper : target.tf32 ? DeviceKind::GpuWithTf32 : DeviceKind::Gpu;
+    return {DeviceKind::Cpu};
+  return {target.warpgroups ? DeviceKind::Hopper : DeviceKind::Gpu, target.f32Products != F32Products::Exact};
 }
 
 std::vector<rt::TensorMap> mapsOf(const KernelBuilder &k) {

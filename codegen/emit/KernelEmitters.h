@@ -24,7 +24,7 @@ using LaunchOnAny = LaunchShape;
 using LaunchOnCpu = LaunchShape;
 using LaunchOnGpu = GpuLaunch;
 using LaunchOnHopper = GpuLaunch;
-using LaunchOnGpuWithTf32 = GpuLaunch;
+using LaunchOnRoundingGpu = GpuLaunch;
 #define KERNEL_FAMILY(id, name, device, accepts, emit) LaunchOn##device emit(const KernelEmission &);
 #include "passes/kernels/families/KernelFamilies.def"
 

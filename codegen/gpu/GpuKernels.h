@@ -14,7 +14,7 @@
 // - tensor-core-contraction: the same for 16-bit floats by mma.sync. Products are added in f32, in an order that PTX
 //   leaves open within 16 steps; elements of padding are multiplied as zeros.
 // - byte-contraction: the same for 8-bit integers and floats.
-// - tf32-contraction: the same for f32, rounded to tf32, with targets that say so.
+// - rounded-contraction: the same for f32, rounded to tf32 or split into terms of bf16, with targets that say so.
 // - warpgroup-contraction: large products of 16-bit floats and of bytes by wgmma, on compute capability 9.0.
 // - thin-contraction: few rows on the left. Products are added in a fixed order, which is not that of k.
 // - split-attention: few query rows. A block computes them for a part of the keys; a second group of blocks joins the

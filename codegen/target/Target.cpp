@@ -1,4 +1,5 @@
 #include "codegen/target/Target.h"
+#include "codegen/target/Precision.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
@@ -17,10 +18,16 @@ static const Target targets[] = {
      true},
     // A GPU thread loads 16 bytes at once. Tiles are small where a thread runs a whole task of a CPU kernel.
     {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
+    {"cuda-sm_80+ptx+tf32", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda, false, false,
+     F32Products::Tf32},
+    {"cuda-sm_80+ptx+bf16x3", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda, false, false,
+     F32Products::Bf16x3},
     {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, /*warpgroups=*/true,
      /*dependentLaunches=*/true},
-    {"cuda-sm_80+ptx+tf32", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda, false, false,
-     /*tf32=*/true},
+    {"cuda-sm_90a+ptx+tf32", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, true, true,
+     F32Products::Tf32},
+    {"cuda-sm_90a+ptx+bf16x3", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, true, true,
+     F32Products::Bf16x3},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }
@@ -107,6 +114,9 @@ std::string targetProblem(llvm::StringRef name) {
   if (name == "native")
     return "unknown target '" + chosenTarget().str() +
            "' in the environment variable BURIN_TARGET\n  known are: " + known;
+  if (llvm::StringRef precision = matmulPrecision(); !precision.empty() && name.ends_with(("+" + precision).str()))
+    return "unknown precision '" + precision.str() +
+           "' in the environment variable BURIN_MATMUL_PRECISION\n  known are: highest, high, medium";
   return "unknown target '" + name.str() + "'\n  known are: native, " + known;
 }
 

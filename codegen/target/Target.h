@@ -11,6 +11,10 @@ namespace burin::codegen {
 
 enum class Device { Cpu, Cuda };
 
+/// How a GPU multiplies f32: by FMA, or on tensor cores with operands that are rounded to tf32, or split into two terms
+/// of bf16, of which three products are added.
+enum class F32Products { Exact, Tf32, Bf16x3 };
+
 struct Target {
   const char *name;     // in artifacts and --target
   const char *cpu;      // LLVM's -mcpu
@@ -24,7 +28,7 @@ struct Target {
   Device device = Device::Cpu;
   bool warpgroups = false;        // four warps of a GPU multiply tiles in shared memory together (wgmma)
   bool dependentLaunches = false; // kernels begin with griddepcontrol.wait; the runtime relies on it from sm_90 on
-  bool tf32 = false;              // f32 products by tensor cores, operands rounded to tf32
+  F32Products f32Products = F32Products::Exact;
   Machine machine = {};
 
   bool isGpu() const { return device == Device::Cuda; }

@@ -1,5 +1,6 @@
 #include "frontend/execute/EagerKernel.h"
 #include "codegen/Compiler.h"
+#include "codegen/target/Precision.h"
 #include "frontend/execute/DiskCache.h"
 #include "frontend/trace/GraphData.h"
 #include <map>
@@ -202,7 +203,7 @@ std::string str(const EagerCall &call) {
 
 std::string targetOf(const rt::gpu::Device &device) {
   const rt::gpu::DeviceInfo &info = device.info();
-  return info.major == 9 && info.minor == 0 ? "cuda-sm_90a+ptx" : "cuda-sm_80+ptx";
+  return codegen::gpuTarget(info.major, info.minor, codegen::matmulPrecision());
 }
 
 ExecutableRef compileCached(const std::string &what, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,

@@ -22,7 +22,7 @@ ExecutableRef eagerKernelOfSizes(const EagerCall &call, Device device, const Loc
 ExecutableRef compileCached(const std::string &key, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,
                             std::string &problem, Device device = {}, const Location &where = {});
 
-/// The code target that fits a GPU best.
+/// The code target that fits a GPU best, with the precision of BURIN_MATMUL_PRECISION.
 std::string targetOf(const rt::gpu::Device &device);
 
 } // namespace burin::detail

@@ -252,6 +252,16 @@ Row roundedToTf32(Row row) {
   return row;
 }
 
+Row splitToBf16(Row row) {
+  constexpr double kLost = 1 << 8; // 2^-15 in epsilons of f32
+  // Subnormal terms lose up to 2^-134, which is multiplied by less than 2^32 in each of up to 2^11 products.
+  constexpr double kSubnormal = 0x1p-91;
+  row.types = {f32};
+  row.tolerance.sumEpsilons += 1.001 * kLost;
+  row.tolerance.absolute = kSubnormal;
+  return row;
+}
+
 std::vector<Row> rowsByWarpgroups() {
   constexpr double kCut = 1 << 14; // 2^-9 in epsilons of f32
   std::vector<Row> rows;

@@ -44,6 +44,9 @@ std::vector<const Row *> allRows();
 /// A row of products in f32 with the bound of operands that are rounded to tf32: two relative errors of 2^-11 for each
 /// product.
 Row roundedToTf32(Row row);
+/// A row of products in f32 with the bound of operands that are two terms of bf16: per product two relative errors of
+/// 2^-17, and the product of the smaller terms, 2^-16.
+Row splitToBf16(Row row);
 /// Products and convolutions as for GPUs that multiply by warpgroups, of the types that these take: rows of 16-bit
 /// floats and bytes, and rows of 8-bit floats, of which tensor cores cut the sums: with less exact bounds, and without
 /// special values, as a large product cuts the others.

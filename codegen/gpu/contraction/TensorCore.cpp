@@ -132,6 +132,17 @@ Value packPair(KernelBuilder &k, DType dtype, Value low, Value high) {
   return LLVM::BitcastOp::create(k.b, k.loc, k.b.getI32Type(), pair);
 }
 
+// The difference of an f32 and its rounded form is exact: it has at most 17 bits, the last one that of the f32.
+Bf16Terms splitPair(KernelBuilder &k, Value first, Value second) {
+  auto number = [&](Value bits) { return arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), bits).getResult(); };
+  Value high = packPair(k, DType::bf16, first, second);
+  Value firstHigh = number(arith::ShLIOp::create(k.b, k.loc, high, word(k, 16)));
+  Value secondHigh = number(arith::AndIOp::create(k.b, k.loc, high, word(k, int32_t(0xffff0000))));
+  Value low = packPair(k, DType::bf16, arith::SubFOp::create(k.b, k.loc, first, firstHigh),
+                       arith::SubFOp::create(k.b, k.loc, second, secondHigh));
+  return {high, low};
+}
+
 void copyAsync(KernelBuilder &k, Value shared, Value global, Value isThere) {
   Value bytes = arith::SelectOp::create(k.b, k.loc, isThere, word(k, kCopied), word(k, 0));
   call(k, "llvm.nvvm.cp.async.cg.shared.global.16.s",

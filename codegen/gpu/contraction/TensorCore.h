@@ -52,6 +52,14 @@ Value roundToTf32(KernelBuilder &, Value);
 /// at step l % 4 + 4 * i, column l / 4. `c` as above.
 SmallVector<Value> multiplyTf32(KernelBuilder &, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
 
+/// Two f32 as sums of two terms of bf16 each: the f32 rounded to the nearest, and what is left, rounded likewise. An
+/// i32 holds the terms of both numbers, those of `first` in its lower half. The sum differs from an f32 x by at most
+/// 2^-17 |x|, or 2^-134; a number that is rounded to infinity, an infinity and NaN have terms of which one is NaN.
+struct Bf16Terms {
+  Value high, low;
+};
+Bf16Terms splitPair(KernelBuilder &, Value first, Value second);
+
 /// Starts an asynchronous copy of 16 bytes from global to shared memory; writes zeros, without a read, if `isThere` is
 /// false. Both addresses are multiples of 16.
 void copyAsync(KernelBuilder &, Value shared, Value global, Value isThere);

@@ -1,6 +1,6 @@
-// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32, of bytes, or of 8-bit floats: a block
-// computes a tile of the result, its warps parts of it; slices of both operands are copied to shared memory while
-// earlier ones are multiplied.
+// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32 or split into terms of bf16, of bytes, or
+// of 8-bit floats: a block computes a tile of the result, its warps parts of it; slices of both operands are copied to
+// shared memory while earlier ones are multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -102,6 +102,7 @@ private:
   /// Elements of the left operand in shared memory, ahead of the right one.
   int64_t leftElements() const { return tiling.stages * tiling.rows() * slice; }
   bool isOfBytes() const { return byteWidth(dtype) == 1; }
+  bool splitsF32() const { return dtype == DType::f32 && k.target.f32Products == F32Products::Bf16x3; }
   /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel. Of bytes: the columns.
   int64_t rightLines() const { return hasColumns ? tiling.columns() : tiling.columns() / kWarpColumns * slice; }
   int64_t rightLineLength() const { return hasColumns ? slice : kWarpColumns; }
@@ -207,12 +208,14 @@ private:
     });
   }
 
+  using Fragments = SmallVector<SmallVector<Value>>; // registers of each matrix of a side
+
   /// The fragments of the left operand of a warp.
-  SmallVector<SmallVector<Value>> leftFragments(Value stage, int64_t step) {
+  Fragments leftFragments(Value stage, int64_t step) {
     // Lane i points to row i % 16 of the rows of a matrix, and to half i / 16 of its steps.
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
     Value line = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
-    SmallVector<SmallVector<Value>> fragments;
+    Fragments fragments;
     for (int64_t m = 0; m < tiling.matrices; ++m)
       fragments.push_back(leftTile.load(k, k.add(line, k.constant(m * kMatrixRows)),
                                         k.add(half, k.constant(step / piece)), /*transposed=*/false));
@@ -220,58 +223,92 @@ private:
   }
 
   SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
-    return dtype == DType::f32 ? multiplyF32(stage, std::move(sums))
-           : isOfBytes()       ? multiplyBytesOf(stage, std::move(sums))
-                               : multiplyF16(stage, std::move(sums));
+    if (dtype == DType::f32)
+      return splitsF32() ? multiplyTerms(stage, std::move(sums)) : multiplyRounded(stage, std::move(sums));
+    return isOfBytes() ? multiplyBytesOf(stage, std::move(sums)) : multiplyF16(stage, std::move(sums));
   }
 
-  /// The sums of a matrix of the warp.
-  static llvm::MutableArrayRef<Value> sumsOf(SmallVector<Value> &sums, int64_t m, int64_t n) {
-    return llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+  /// Replaces the sums of each matrix of the warp by those that `next` returns; m and n count matrices along the rows
+  /// and columns.
+  void eachMatrix(SmallVector<Value> &sums,
+                  llvm::function_ref<SmallVector<Value>(size_t m, size_t n, ArrayRef<Value> sum)> next) {
+    for (size_t m = 0; m < size_t(tiling.matrices); ++m)
+      for (size_t n = 0; n < size_t(kColumnMatrices); ++n) {
+        auto sum = llvm::MutableArrayRef<Value>(sums).slice((m * size_t(kColumnMatrices) + n) * 4, 4);
+        llvm::copy(next(m, n, sum), sum.begin());
+      }
   }
 
   SmallVector<Value> multiplyF16(Value stage, SmallVector<Value> sums) {
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
     Value rightLine = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, row));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
-      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b;
+      Fragments a = leftFragments(stage, step), b;
       for (int64_t n = 0; n < kColumnMatrices; n += 2)
         b.push_back(rightTile.load(k, k.add(rightLine, k.constant(step)), k.add(half, k.constant(n)),
                                    /*transposed=*/true));
-      for (int64_t m = 0; m < tiling.matrices; ++m)
-        for (int64_t n = 0; n < kColumnMatrices; ++n) {
-          auto sum = sumsOf(sums, m, n);
-          ArrayRef<Value> right = ArrayRef<Value>(b[size_t(n / 2)]).slice(size_t(n % 2 * 2), 2);
-          llvm::copy(multiplyMatrices(k, dtype, a[size_t(m)], right, sum), sum.begin());
-        }
+      eachMatrix(sums, [&](size_t m, size_t n, ArrayRef<Value> sum) {
+        return multiplyMatrices(k, dtype, a[m], ArrayRef<Value>(b[n / 2]).slice(n % 2 * 2, 2), sum);
+      });
     }
     return sums;
   }
 
-  /// ldmatrix cannot transpose f32, so each thread loads its elements of the right operand.
-  SmallVector<Value> multiplyF32(Value stage, SmallVector<Value> sums) {
+  /// The f32 of both operands that a thread has for 8 steps, in the fragments of multiplyTf32(). ldmatrix cannot
+  /// transpose f32, so each thread loads its elements of the right operand.
+  std::pair<Fragments, Fragments> f32Fragments(Value stage, int64_t step) {
+    Fragments a = leftFragments(stage, step), b(size_t(kColumnMatrices), SmallVector<Value>(2));
+    for (SmallVector<Value> &fragment : a)
+      for (Value &word : fragment)
+        word = arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), word);
     Value turn = k.rem(lane, k.constant(4)), column = k.div(lane, k.constant(4));
     Value panel = k.div(warpColumn, k.constant(kWarpColumns));
     Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(k.mul(panel, k.constant(slice)), turn));
+    for (int64_t n = 0; n < kColumnMatrices; ++n)
+      for (int64_t i = 0; i < 2; ++i) {
+        Value at = k.add(column, k.constant(n * kMatrixColumns));
+        Value start = rightPiece(k.add(line, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
+        b[size_t(n)][size_t(i)] = k.load(rightTile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, 1, {});
+      }
+    return {std::move(a), std::move(b)};
+  }
+
+  SmallVector<Value> multiplyRounded(Value stage, SmallVector<Value> sums) {
     for (int64_t step = 0; step < slice; step += matrixSteps) {
-      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(size_t(kColumnMatrices), SmallVector<Value>(2));
-      for (SmallVector<Value> &fragment : a)
-        for (Value &word : fragment)
-          word = roundToTf32(k, arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), word));
-      for (int64_t n = 0; n < kColumnMatrices; ++n)
-        for (int64_t i = 0; i < 2; ++i) {
-          Value at = k.add(column, k.constant(n * kMatrixColumns));
-          Value start = rightPiece(k.add(line, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
-          b[size_t(n)][size_t(i)] =
-              roundToTf32(k, k.load(rightTile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, 1, {}));
-        }
-      for (int64_t m = 0; m < tiling.matrices; ++m)
-        for (int64_t n = 0; n < kColumnMatrices; ++n) {
-          auto sum = sumsOf(sums, m, n);
-          llvm::copy(multiplyTf32(k, a[size_t(m)], b[size_t(n)], sum), sum.begin());
-        }
+      auto [a, b] = f32Fragments(stage, step);
+      for (Fragments *side : {&a, &b})
+        for (SmallVector<Value> &fragment : *side)
+          for (Value &x : fragment)
+            x = roundToTf32(k, x);
+      eachMatrix(sums, [&](size_t m, size_t n, ArrayRef<Value> sum) { return multiplyTf32(k, a[m], b[n], sum); });
     }
     return sums;
+  }
+
+  /// Three products of terms of bf16, the two small ones first. Sums have no order of steps, as long as both sides have
+  /// the same one: each register of bf16, two steps, has a number of one fragment of f32 and the same of another one.
+  SmallVector<Value> multiplyTerms(Value stage, SmallVector<Value> sums) {
+    for (int64_t step = 0; step < slice; step += 2 * matrixSteps) {
+      auto [a, b] = f32Fragments(stage, step);
+      auto [nextA, nextB] = f32Fragments(stage, step + matrixSteps);
+      auto [highA, lowA] = terms(a, nextA);
+      auto [highB, lowB] = terms(b, nextB);
+      for (auto [left, right] : {std::pair(&lowA, &highB), std::pair(&highA, &lowB), std::pair(&highA, &highB)})
+        eachMatrix(sums, [&](size_t m, size_t n, ArrayRef<Value> sum) {
+          return multiplyMatrices(k, DType::bf16, (*left)[m], (*right)[n], sum);
+        });
+    }
+    return sums;
+  }
+  /// The high and the low terms.
+  std::pair<Fragments, Fragments> terms(const Fragments &first, const Fragments &second) {
+    Fragments high(first.size()), low(first.size());
+    for (size_t m = 0; m < first.size(); ++m)
+      for (auto [x, y] : llvm::zip_equal(first[m], second[m])) {
+        Bf16Terms split = splitPair(k, x, y);
+        high[m].push_back(split.high), low[m].push_back(split.low);
+      }
+    return {std::move(high), std::move(low)};
   }
 
   SmallVector<Value> multiplyBytesOf(Value stage, SmallVector<Value> sums) {
@@ -280,20 +317,15 @@ private:
     Value column = k.add(k.rem(lane, eight), k.mul(k.div(part, k.constant(2)), eight));
     Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, column));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
-      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b;
+      Fragments a = leftFragments(stage, step), b;
       for (int64_t n = 0; n < kColumnMatrices; n += 2) {
         SmallVector<Value> both = rightTile.load(k, k.add(line, k.constant(n * kMatrixColumns)),
                                                  k.add(half, k.constant(step / piece)), /*transposed=*/false);
         b.push_back({both[0], both[1]}), b.push_back({both[2], both[3]});
       }
-      for (int64_t m = 0; m < tiling.matrices; ++m)
-        for (int64_t n = 0; n < kColumnMatrices; ++n) {
-          auto sum = sumsOf(sums, m, n);
-          SmallVector<Value> next = isInteger(dtype)
-                                        ? multiplyBytes(k, dtype, rhs.dtype, a[size_t(m)], b[size_t(n)], sum)
-                                        : multiplyFloat8(a[size_t(m)], b[size_t(n)], sum);
-          llvm::copy(next, sum.begin());
-        }
+      eachMatrix(sums, [&](size_t m, size_t n, ArrayRef<Value> sum) {
+        return isInteger(dtype) ? multiplyBytes(k, dtype, rhs.dtype, a[m], b[n], sum) : multiplyFloat8(a[m], b[n], sum);
+      });
     }
     return sums;
   }
@@ -371,11 +403,44 @@ private:
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
         Value place = k.add(k.mul(line, k.constant(tiling.columns())), at);
         Value sum = k.load(staged, {place, 1}, lanes, {});
+        if (splitsF32())
+          sum = finiteOrExact(sum, row, column, lanes);
         k.width = lanes;
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
         k.width = 1;
       });
     });
+  }
+
+  /// The sums of adjacent columns of a row; if one is not finite, they are computed again by FMA. Infinities, and
+  /// numbers that are rounded to infinity, have terms whose products are NaN.
+  Value finiteOrExact(Value sums, Value row, Value column, int64_t lanes) {
+    Value infinity = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(INFINITY)), areFinite;
+    for (int64_t i = 0; i < lanes; ++i) {
+      Value sum = lanes == 1 ? sums : vector::ExtractOp::create(k.b, k.loc, sums, ArrayRef<int64_t>{i}).getResult();
+      Value isFinite =
+          arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OLT, math::AbsFOp::create(k.b, k.loc, sum), infinity);
+      areFinite = areFinite ? both(areFinite, isFinite) : isFinite;
+    }
+    return k.unless(areFinite, sums, [&] { return SmallVector<Value>{exactSums(row, column, lanes)}; })[0];
+  }
+  Value exactSums(Value row, Value column, int64_t lanes) {
+    const Row own = leftRow(batch, row);
+    Value inPanel = k.rem(column, k.constant(panelWidth)), panel = k.sub(column, inPanel);
+    auto add = [&](Value step, ValueRange sums) {
+      auto [position, isThere] = leftPosition(own, step);
+      Value x = k.load(left.memory, {position}, 1, isThere);
+      SmallVector<Value> next;
+      for (int64_t i = 0; i < lanes; ++i) {
+        auto [at, exists] = rightPosition(batch, panel, k.add(inPanel, k.constant(i)), step);
+        next.push_back(math::FmaOp::create(k.b, k.loc, x, k.load(rhs, {at}, 1, exists), sums[size_t(i)]));
+      }
+      return next;
+    };
+    SmallVector<Value> zeros(size_t(lanes), e.zeroOf(sumType));
+    SmallVector<Value> sums = k.loop(k.constant(0), k.dim(depth), k.constant(1), zeros, add);
+    return lanes == 1 ? sums[0]
+                      : vector::FromElementsOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getF32Type()), sums);
   }
 
   ElementEmitter &e;

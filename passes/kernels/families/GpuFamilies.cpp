@@ -124,7 +124,7 @@ bool isByteContraction(const KernelBody &body) {
   return op && body.space() && hasColumnPanels(op);
 }
 
-bool isTf32Contraction(const KernelBody &body) {
+bool isRoundedContraction(const KernelBody &body) {
   auto op = body.first<ContractOp>();
   return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && dtypeOf(op.getRhs()) == DType::f32 &&
          !op.getTail();

@@ -65,7 +65,7 @@ bool hasColumnPanels(ir::ContractOp);
 /// A contraction of bytes, of which the right side has panels of one column.
 bool isByteContraction(const KernelBody &);
 /// A contraction of f32 without separate tail columns.
-bool isTf32Contraction(const KernelBody &);
+bool isRoundedContraction(const KernelBody &);
 /// A contraction on tensor cores with many large tiles, whose left operand may allow copies of 16 bytes.
 bool isWarpgroupContraction(const KernelBody &);
 /// The query rows of an attention that have the same keys and values: all rows of heads that lie along the last leading

@@ -83,18 +83,16 @@ bool hasReduction(const KernelBody &body) {
   return llvm::any_of(body.block, [](Operation &op) { return !reducedAxes(&op).empty(); }) && body.space();
 }
 
-enum class Devices { Any, Cpu, Gpu, Hopper, GpuWithTf32 };
+enum class Devices { Any, Cpu, Gpu, Hopper, RoundingGpu };
 
-bool runsOn(const KernelFamily &family, DeviceKind device) {
-  switch (device) {
+bool runsOn(const KernelFamily &family, KernelDevice device) {
+  switch (device.kind) {
   case DeviceKind::Cpu:
     return family.onCpu;
   case DeviceKind::Gpu:
-    return family.onGpu;
+    return family.onGpu && (device.roundsF32 || !family.roundsF32);
   case DeviceKind::Hopper:
-    return family.onHopper;
-  case DeviceKind::GpuWithTf32:
-    return family.withTf32;
+    return family.onHopper && (device.roundsF32 || !family.roundsF32);
   }
 }
 
@@ -106,22 +104,22 @@ llvm::ArrayRef<KernelFamily> kernelFamilies() {
   {Family::id,                                                                                                         \
    name,                                                                                                               \
    Devices::device == Devices::Any || Devices::device == Devices::Cpu,                                                 \
-   Devices::device == Devices::Any || Devices::device == Devices::Gpu,                                                 \
-   Devices::device != Devices::Cpu && Devices::device != Devices::GpuWithTf32,                                         \
    Devices::device != Devices::Cpu && Devices::device != Devices::Hopper,                                              \
+   Devices::device != Devices::Cpu,                                                                                    \
+   Devices::device == Devices::RoundingGpu,                                                                            \
    accepts},
 #include "passes/kernels/families/KernelFamilies.def"
   };
   return families;
 }
 
-const KernelFamily *familyOf(const KernelBody &body, DeviceKind device) {
+const KernelFamily *familyOf(const KernelBody &body, KernelDevice device) {
   for (const KernelFamily &family : kernelFamilies())
     if (runsOn(family, device) && family.accepts(body))
       return &family;
   return nullptr;
 }
 
-bool isKernelBody(const KernelBody &body) { return familyOf(body, DeviceKind::Cpu); }
+bool isKernelBody(const KernelBody &body) { return familyOf(body, {DeviceKind::Cpu}); }
 
 } // namespace burin::passes

@@ -4,9 +4,12 @@
 
 namespace burin::passes {
 
-/// Hopper: a GPU of compute capability 9.0; GpuWithTf32: a GPU whose f32 products may be rounded to tf32. Both run the
-/// families of all GPUs, too.
-enum class DeviceKind { Cpu, Gpu, Hopper, GpuWithTf32 };
+/// Hopper: a GPU of compute capability 9.0, which runs the families of all GPUs, too.
+enum class DeviceKind { Cpu, Gpu, Hopper };
+struct KernelDevice {
+  DeviceKind kind;
+  bool roundsF32 = false; // f32 products may be less exact than f32, for tensor cores
+};
 
 /// The body of a kernel, as families see it. They do not see the target, since all CPU targets of a plan have the same
 /// tasks.
@@ -40,13 +43,14 @@ enum class Family {
 struct KernelFamily {
   Family id;
   const char *name;
-  bool onCpu, onGpu, onHopper, withTf32;
+  bool onCpu, onGpu, onHopper;
+  bool roundsF32; // only for devices that do
   bool (*accepts)(const KernelBody &);
 };
 
 llvm::ArrayRef<KernelFamily> kernelFamilies();
 /// The first family of the device that accepts the body; nullptr if none does.
-const KernelFamily *familyOf(const KernelBody &, DeviceKind);
+const KernelFamily *familyOf(const KernelBody &, KernelDevice);
 /// Whether some family accepts the body. Fusion makes no other kernels, createVerifyKernelsPass checks that, and code
 /// generation relies on it. GPU families accept every body that CPU families accept.
 bool isKernelBody(const KernelBody &);

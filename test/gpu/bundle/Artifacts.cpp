@@ -43,6 +43,7 @@ struct Timed {
   std::function<double(const Shapes &)> operations = {}; // floating-point operations; none: bound by memory
   bool hasRival = false;
   bool isProvided = false; // by cuBLASLt, where it is installed
+  std::string precision = {}; // of f32 products, as in targetsOf()
 };
 
 double productOperations(const Shapes &s) { return 2.0 * double(s[0][0]) * double(s[0][1]) * double(s[1][1]); }
@@ -84,6 +85,8 @@ std::vector<Timed> timed() {
       {"product", f32, product, square, smallSquare, productOperations, true},
       {"product-provided", bf16, product, square, smallSquare, productOperations, true, true},
       {"product-provided", f32, product, square, smallSquare, productOperations, true, true},
+      {"product-in-tf32", f32, product, square, smallSquare, productOperations, false, false, "+tf32"},
+      {"product-in-bf16x3", f32, product, square, smallSquare, productOperations, false, false, "+bf16x3"},
       {"product", f8e4m3fn, columns, square, smallSquare, productOperations},
       {"product", f8e4m3fn, columns, {{8192, 8192}, {8192, 8192}}, smallSquare, productOperations},
       {"product", i8, wide, square, smallSquare, productOperations},
@@ -144,7 +147,8 @@ void packSpeed(const std::string &folder) {
                    timed.operations ? timed.operations(shapes) : 0,
                    timed.dtype,
                    shapes};
-      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}), kTargets, timed.isProvided);
+      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}), targetsOf(timed.precision),
+                    timed.isProvided);
       list << row.text() << '\n';
     }
 }

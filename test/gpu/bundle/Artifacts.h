@@ -10,6 +10,13 @@ namespace burin::test::bundle {
 /// Code for the kinds of GPUs; of models also for the processor that their expected results come from.
 inline const std::vector<std::string> kTargets{"cuda-sm_80+ptx", "cuda-sm_90a+ptx"},
     kTargetsOfModels{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
+/// The targets for GPUs with f32 products of a precision, "+tf32" or "+bf16x3".
+inline std::vector<std::string> targetsOf(const std::string &precision) {
+  std::vector<std::string> targets = kTargets;
+  for (std::string &target : targets)
+    target += precision;
+  return targets;
+}
 
 /// Write a file. Throws std::runtime_error.
 void write(const std::string &path, std::span<const std::byte> bytes);

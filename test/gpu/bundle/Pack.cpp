@@ -47,19 +47,20 @@ public:
     list.open(this->folder + "/" + bundle::kList);
   }
 
-  void addOp(const Row &row) {
-    const std::string artifact = "ops/" + row.op + ".plate";
+  /// With f32 products of a precision, as in targetsOf().
+  void addOp(const Row &row, const std::string &precision = "") {
+    const std::string name = row.op + precision, artifact = "ops/" + name + ".plate";
     size_t cases = 0;
     struct Run {
       Tensors inputs, want, scale;
       size_t bytes = SIZE_MAX;
     } smallest;
     auto add = [&](const Run &run) {
-      addCase(row, artifact, "ops/" + row.op + "." + std::to_string(cases++) + ".safetensors", run.inputs, run.want,
+      addCase(row, name, artifact, "ops/" + name + "." + std::to_string(cases++) + ".safetensors", run.inputs, run.want,
               run.scale);
     };
     std::string different = tryRow(row, "packed", kSeed, [&](test::Graph &graph) -> Runner {
-      bundle::write(folder + "/" + artifact, graph.artifact(bundle::kTargets));
+      bundle::write(folder + "/" + artifact, graph.artifact(bundle::targetsOf(precision)));
       return [&](const Tensors &inputs) {
         Run run{inputs, graph.interpret(inputs), {}};
         run.bytes = bytesOf(inputs) + bytesOf(run.want);
@@ -145,8 +146,8 @@ private:
     return tolerance;
   }
 
-  void addCase(const Row &row, const std::string &artifact, const std::string &file, const Tensors &inputs,
-               const Tensors &want, const Tensors &scale) {
+  void addCase(const Row &row, const std::string &name, const std::string &artifact, const std::string &file,
+               const Tensors &inputs, const Tensors &want, const Tensors &scale) {
     bundle::Arrays arrays;
     for (size_t i = 0; i < inputs.size(); ++i)
       arrays["in" + std::to_string(i)] = arrayOf(inputs[i]);
@@ -160,7 +161,7 @@ private:
         margins.push_back(float(std::max(between(want[i], e, allowed[e]), between(want[i], e, -allowed[e]))));
       arrays["margin" + std::to_string(i)] = floats(want[i].shape, margins);
     }
-    save(row.op, artifact, "main", file, arrays);
+    save(name, artifact, "main", file, arrays);
   }
 
   void save(const std::string &name, const std::string &artifact, const std::string &function, const std::string &file,
@@ -208,6 +209,11 @@ int main(int argc, char **argv) try {
   for (const Row *row : allRows())
     if (chosen.empty() || chosen.count(row->op))
       packer.addOp(*row);
+  for (const Row &row : contractionRows())
+    if (chosen.empty() || chosen.count(row.op)) {
+      packer.addOp(roundedToTf32(row), "+tf32");
+      packer.addOp(splitToBf16(row), "+bf16x3");
+    }
   if (chosen.empty() || chosen.count("models"))
     addModels(packer);
   if (chosen.empty() || chosen.count("speed"))

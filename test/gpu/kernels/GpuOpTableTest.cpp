@@ -13,7 +13,8 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32";
+constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32",
+                     *kBf16x3 = "cuda-sm_80+ptx+bf16x3";
 
 Tensors checked(Compiled &compiled, const Tensors &inputs) {
   Tensors results = compiled.run(inputs);
@@ -74,10 +75,13 @@ struct Registered {
     static const Row attention = attentionByWarpgroups();
     Catch::AutoReg(new GpuRowCase(attention, kHopper), CATCH_INTERNAL_LINEINFO, "",
                    Catch::NameAndTags("gpu: " + attention.op + " on sm_90a", "[gpu]"));
-    static std::deque<Row> hopper, tf32;
-    for (const Row &row : contractionRows())
+    static std::deque<Row> hopper, tf32, bf16x3;
+    for (const Row &row : contractionRows()) {
       Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
+      Catch::AutoReg(new GpuRowCase(bf16x3.emplace_back(splitToBf16(row)), kBf16x3), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + row.op + " in bf16x3", "[gpu]"));
+    }
     for (const Row &row : rowsByWarpgroups())
       Catch::AutoReg(new GpuRowCase(hopper.emplace_back(row), kHopper), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + nameByWarpgroups(row), "[gpu]"));

@@ -11,6 +11,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 using namespace burin;
@@ -171,4 +172,35 @@ TEST_CASE("Products with few rows copy several turns of steps ahead", "[gpu]") {
   const Dim k("k"), n("n");
   checkThin({4, k}, {k, n}, f16,
             {{{{4, 0}, {0, 24}}}, {{{4, 1}, {1, 24}}}, {{{4, 70}, {70, 33}}}, {{{4, 2500}, {2500, 64}}}});
+}
+
+// Bf16 rounds the largest f32 to infinity, and an infinity times the second term of 1, which is 0, is NaN.
+TEST_CASE("Products in terms of bf16 keep infinities and the largest numbers", "[gpu]") {
+  constexpr float kLargest = std::numeric_limits<float>::max(), kInfinity = std::numeric_limits<float>::infinity();
+  for (int64_t columns : {20, 21}) { // written by four, and one by one
+    Graph g;
+    g.output(g.apply("matmul", {g.input({f32, {7, 40}}), g.input({f32, {40, columns}})})[0]);
+    auto compiled =
+        g.compile("cuda-sm_80+ptx+bf16x3", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+    Tensors inputs{ir::RefTensor::zeros(f32, {7, 40}), ir::RefTensor::zeros(f32, {40, columns})};
+    auto set = [&](size_t row, size_t step, float x) { inputs[0].reals()[row * 40 + step] = double(x); };
+    set(0, 0, kLargest), set(0, 1, -kLargest); // finite: 3 / 8 of the first
+    set(1, 2, kInfinity);
+    set(2, 2, kInfinity), set(2, 3, -kInfinity);
+    set(3, 2, NAN);
+    set(4, 39, kLargest); // times 0
+    set(5, 5, 0x1.23p-125F);
+    set(6, 4, 1.2345678F), set(6, 2, -0.0F);
+    const std::array<float, 6> right{.5F, .125F, 1, 1, .7654321F, 0x1p20F};
+    for (size_t step = 0; step < right.size(); ++step)
+      for (size_t column = 0; column < size_t(columns); ++column)
+        inputs[1].reals()[step * size_t(columns) + column] = double(right[step]);
+    const ir::RefTensor result = compiled->run(inputs)[0], expected = g.interpret(inputs)[0];
+    for (const std::string &error : simt::takeErrors())
+      FAIL_CHECK(error);
+    constexpr double kLost = 1 << 9; // 2^-15 of a product, in units of its last place
+    CHECK(difference(result, expected, {.ulps = kLost, .zeroSigns = false, .absolute = 0x1p-114}) == "");
+    CHECK(std::isfinite(result[0]));
+    CHECK(std::isinf(result[size_t(columns)]));
+  }
 }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kSharedSpace = 3;
 
-/// What waits for others, or is waited for, and the rounding of operands.
+/// What waits for others, or is waited for, and the rounding and splitting of operands.
 bool isWaiting(llvm::Instruction &i) {
   if (auto *call = llvm::dyn_cast<llvm::CallBase>(&i); call && call->isInlineAsm()) // products, and the wait for them
     return true;
@@ -32,6 +32,8 @@ bool isWaiting(llvm::Instruction &i) {
   case llvm::Intrinsic::nvvm_bar_warp_sync:
   case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
   case llvm::Intrinsic::nvvm_f2tf32_rna:
+  case llvm::Intrinsic::nvvm_ff2bf16x2_rn:
+  case llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
   case llvm::Intrinsic::nvvm_cp_async_commit_group:
   case llvm::Intrinsic::nvvm_cp_async_wait_group:
   case llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
@@ -71,7 +73,7 @@ void mark(llvm::Instruction &place) {
 }
 
 /// What a place gives that is taken away: registers as they were; a number that is not rounded; a phase has ended; else
-/// 0.
+/// 0, also for terms of bf16.
 llvm::Value *valueWithout(llvm::Instruction &i) {
   auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
   if (call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_f2tf32_rna)
@@ -85,6 +87,16 @@ llvm::Value *valueWithout(llvm::Instruction &i) {
       same = b.CreateInsertValue(same, hasEarlier ? call->getArgOperand(n) : llvm::Constant::getNullValue(type), n);
     return same;
   }
+  if (call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16) {
+    llvm::IRBuilder<> b(&i);
+    llvm::Value *same = llvm::PoisonValue::get(i.getType());
+    const unsigned fields = i.getType()->getStructNumElements(), first = call->arg_size() - fields; // the sums
+    for (unsigned n = 0; n < fields; ++n)
+      same = b.CreateInsertValue(same, call->getArgOperand(first + n), n);
+    return same;
+  }
+  if (i.getType()->isVectorTy())
+    return llvm::Constant::getNullValue(i.getType());
   return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
 }
 
@@ -141,20 +153,27 @@ constexpr int64_t kUnknown = 260, kImages = 132; // sizes that only a run knows
 void buildTf32Product(Graph &g) {
   g.output(g.apply("matmul", {g.input({f32, {70, 148}}), g.input({f32, {148, 72}})})[0]);
 }
+/// In terms of bf16.
+void buildSplitProduct(Graph &g) { buildTf32Product(g); }
+
+const char *targetOf(void (*build)(Graph &)) {
+  return build == buildTf32Product    ? "cuda-sm_80+ptx+tf32"
+         : build == buildSplitProduct ? "cuda-sm_90a+ptx+bf16x3"
+                                      : "cuda-sm_90a+ptx";
+}
 
 Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
                    Change how = Change::TakeAway) {
   Graph g;
   build(g);
   Outcome outcome;
-  auto compiled = g.compile(build == buildTf32Product ? "cuda-sm_80+ptx+tf32" : "cuda-sm_90a+ptx",
-                            [&](codegen::CompileOptions &options) {
-                              options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-                                if (place >= 0)
-                                  outcome.changed = change(kernels, isPlace, place, how);
-                                return emulated(kernels, symbols);
-                              };
-                            });
+  auto compiled = g.compile(targetOf(build), [&](codegen::CompileOptions &options) {
+    options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+      if (place >= 0)
+        outcome.changed = change(kernels, isPlace, place, how);
+      return emulated(kernels, symbols);
+    };
+  });
   Random random(1);
   Tensors inputs;
   for (Graph::Value v : g.inputs()) {
@@ -249,7 +268,7 @@ TEST_CASE("The emulator finds every planted bug") {
 }
 
 TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
-  for (auto *build : {buildProduct, buildTf32Product, buildAttention}) {
+  for (auto *build : {buildProduct, buildTf32Product, buildSplitProduct, buildAttention}) {
     simt::Counters before = simt::counters();
     CHECK(runChanged(-1, build, isWaiting).found == "");
     simt::Counters after = simt::counters();
@@ -262,6 +281,10 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
     CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
     CHECK(planted["llvm.nvvm.f2tf32.rna"] ==
           (build == buildTf32Product ? 64 : 0)); // 4 steps of 2 * 4 + 4 * 2 registers
+    if (build == buildSplitProduct) {            // two slices of 16 steps
+      CHECK(planted["llvm.nvvm.ff2bf16x2.rn"] == 2 * 2 * (2 * 4 + 4 * 2));
+      CHECK(planted["llvm.nvvm.mma.m16n8k16.row.col.bf16"] == 2 * 3 * 2 * 4);
+    }
   }
 }
 

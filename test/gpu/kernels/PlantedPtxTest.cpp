@@ -19,7 +19,8 @@ using namespace burin::test;
 
 namespace {
 
-constexpr const char *kTarget = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32";
+constexpr const char *kTarget = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32",
+                     *kBf16x3 = "cuda-sm_80+ptx+bf16x3";
 
 using Ints = std::vector<int64_t>;
 
@@ -114,6 +115,7 @@ const Case kCases[] = {
     {"product of bytes", product, {{9, 37}, {37, 33}}, u8},
     {"product in tf32", product, {{70, 36}, {36, 72}}, f32, kTf32},
     {"product in tf32", product, {{9, 10}, {10, 33}}, f32, kTf32},
+    {"product in bf16x3", product, {{70, 36}, {36, 72}}, f32, kBf16x3},
     {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},
     {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
     {"attention of few rows in parts", attendAll, {{2, 3, 64}, {2, 188, 64}, {2, 188, 64}}, f16},

@@ -71,10 +71,13 @@ struct Registered {
       Catch::AutoReg(new PtxRowCase(*row, isForAmpere ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO,
                      "", Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
     }
-    static std::deque<Row> tf32;
-    for (const Row &row : contractionRows())
+    static std::deque<Row> tf32, bf16x3;
+    for (const Row &row : contractionRows()) {
       Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
                      CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
+      Catch::AutoReg(new PtxRowCase(bf16x3.emplace_back(splitToBf16(row)), "cuda-sm_90a+ptx+bf16x3"),
+                     CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in bf16x3", "[gpu]"));
+    }
     static const Row attention = attentionByWarpgroups();
     Catch::AutoReg(new PtxRowCase(attention, "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
                    Catch::NameAndTags("ptx: " + attention.op + " on sm_90a", "[gpu]"));

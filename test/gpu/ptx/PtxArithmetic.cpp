@@ -1,5 +1,6 @@
 // Instructions with one result from up to three operands of its type (PTX ISA 8.0, sections 9.7.1 to 9.7.8).
 #include "test/gpu/ptx/PtxTypes.h"
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -90,6 +91,10 @@ struct Max {
 template <class F> struct OrNan {
   template <class T> static T apply(T a, T b, T c) { return isNan(a) || isNan(b) ? T(NAN) : F::apply(a, b, c); }
 };
+/// 0 instead of negative results.
+template <class F> struct Relu {
+  template <class T> static T apply(T a, T b, T c) { return std::max(F::apply(a, b, c), T(0)); }
+};
 struct Abs {
   template <class T> static T apply(T a, T, T) {
     if constexpr (isFloat<T>)
@@ -179,6 +184,13 @@ template <class F> Run numbers(const std::string &type) {
   return run ? run : halves<F>(type);
 }
 
+/// The smallest or largest of two.
+template <class F> Run extreme(const Parts &p) {
+  if (has(p, "relu"))
+    return integers<Relu<F>>(p.back());
+  return has(p, "NaN") ? floats<OrNan<F>>(p.back()) : numbers<F>(p.back());
+}
+
 /// Of floats; 16-bit ones have their own.
 template <class F> Run floatsOrHalves(const std::string &type) {
   Run run = floats<F>(type);
@@ -199,8 +211,8 @@ const std::map<std::string, Find> kFamilies = {
        return run ? run : floats<Div>(p.back());
      }},
     {"rem", [](const Parts &p) { return integers<Rem>(p.back()); }},
-    {"min", [](const Parts &p) { return has(p, "NaN") ? floats<OrNan<Min>>(p.back()) : numbers<Min>(p.back()); }},
-    {"max", [](const Parts &p) { return has(p, "NaN") ? floats<OrNan<Max>>(p.back()) : numbers<Max>(p.back()); }},
+    {"min", [](const Parts &p) { return extreme<Min>(p); }},
+    {"max", [](const Parts &p) { return extreme<Max>(p); }},
     {"abs",
      [](const Parts &p) {
        Run run = halves<AbsHalf>(p.back());

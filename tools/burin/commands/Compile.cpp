@@ -177,7 +177,7 @@ void addCompile(CLI::App &app, int &exitCode) {
           "x86-64-v4+bf16 (products of bf16 by AVX512-BF16); several make one artifact; or x86-64-v4+amx alone: f32 "
           "products by bf16 tiles, as exact but with "
           "other last bits; cuda-sm_80+ptx (NVIDIA GPUs from compute capability 8.0 on), cuda-sm_90a+ptx (9.0 alone), "
-          "cuda-sm_80+ptx+tf32 (f32 products rounded to tf32)")
+          "both also with +tf32 (f32 products rounded to tf32) or +bf16x3 (by two bf16 per number)")
       ->delimiter(',');
   const std::map<std::string, passes::Provider> providers{{"none", passes::Provider::None},
                                                           {"cublaslt", passes::Provider::CublasLt}};

@@ -18,6 +18,9 @@ constexpr Variable kVariables[] = {
     {"BURIN_TARGET", "library, commands",
      "What `native` stands for, as `x86-64-v3` to compile for less than this machine has; default: this machine. "
      "`burin compile --help` lists the targets"},
+    {"BURIN_MATMUL_PRECISION", "library, commands",
+     "Precision of f32 products and convolutions of eager calls, jitted functions, and graphs that are compiled for a "
+     "GPU without the name of a target: `highest` (f32, the default), `high` (bf16x3) or `medium` (tf32)"},
     {"BURIN_MACHINE", "library, commands",
      "A profile of a processor that `burin machine --profile FILE` has written: what code for `native` is tuned by; "
      "default: a table by processor family"},

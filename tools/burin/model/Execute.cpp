@@ -1,4 +1,5 @@
 #include "tools/burin/model/Execute.h"
+#include "codegen/target/Precision.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/model/Arrays.h"
 #include "tools/burin/model/FileKind.h"
@@ -36,7 +37,7 @@ static int runCommand(const std::vector<std::string> &arguments) {
   std::vector<std::byte> artifact;
   codegen::CompileOptions options;
   if (parsed.options->device.starts_with("cuda"))
-    options.targets = {"cuda-sm_80+ptx"};
+    options.targets = {codegen::gpuTarget(8, 0, codegen::matmulPrecision())};
   if (int code = artifactOf(*parsed.options, options, artifact))
     return code;
   return run::Runner(*parsed.options).runAll(artifact);
