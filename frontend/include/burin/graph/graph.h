@@ -19,7 +19,8 @@ struct CompileOptions {
   /// "native" (the best of the next three on this machine), "x86-64-v3", "x86-64-v4", "x86-64-v4+bf16" (products of
   /// bf16 by AVX512-BF16); an artifact may have code for several targets, of which loading chooses the best. Or
   /// "x86-64-v4+amx" alone: large f32 products on tiles of bf16, up to 1.8 times as fast, with the accuracy of f32 but
-  /// other last bits than other targets (docs/numerics.md).
+  /// other last bits than other targets (docs/numerics.md). Code for NVIDIA GPUs: "cuda-sm_80+ptx", "cuda-sm_90a+ptx",
+  /// also with "+tf32" or "+bf16x3" at the end for less exact f32 products (docs/gpu.md).
   std::vector<std::string> targets{"native"};
   /// Limit in bytes of a run's weights, states, inputs, outputs and intermediate values; 0: no limit. If the plan needs
   /// more, values that are held for later are recomputed by the same kernels, the cheapest first, so results keep their
