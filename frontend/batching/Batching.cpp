@@ -136,7 +136,10 @@ void Trace::Batching::replay(mlir::Block &block, Values wanted) {
     llvm::for_each(op.getOperands(), need);
     if (auto custom = trace.customs.find(&op); custom != trace.customs.end()) {
       llvm::for_each(custom->second->operands, need);
-      llvm::for_each(custom->second->results, need);
+      for (Value result : custom->second->results) { // ops after this one have been passed already
+        need(result);
+        need(result.getDefiningOp()->getOperand(0));
+      }
     }
   }
   for (mlir::Operation &op : block)

@@ -205,9 +205,9 @@ void gradcheck(const TensorFunction &function, const std::vector<Tensor> &inputs
   }
   for (size_t j = 0; j < ys.size(); ++j) {
     // Weights that are not multiples of each other, so that errors of elements cannot cancel.
-    Tensor weights = (iota(ys[j].shape(), DType::f64, ys[j].rank() - 1) * 0.37 + 1.0).sin() + 1.5;
-    if (ys[j].rank() == 0)
-      weights = Tensor(1.0).to(DType::f64);
+    const bool isNumber = ys[j].rank() == 0;
+    Tensor weights = isNumber ? Tensor(1.0).to(DType::f64)
+                              : (iota(ys[j].shape(), DType::f64, ys[j].rank() - 1) * 0.37 + 1.0).sin() + 1.5;
     std::vector<Tensor> given = grad(ys[j], xs, weights, {.retain_graph = true}, place);
     auto value = [&](const std::vector<Tensor> &at) {
       NoGrad off;

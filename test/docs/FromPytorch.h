@@ -39,3 +39,15 @@ inline std::vector<Tensor> toList(const Tensor &x) { return {x}; }
 inline std::vector<Tensor> toList(std::vector<Tensor> xs) { return xs; }
 inline std::vector<Tensor> toList(const std::pair<Tensor, Tensor> &x) { return {x.first, x.second}; }
 inline std::vector<Tensor> toList(const SortResult &x) { return {x.values, x.indices}; }
+/// The members of a result of several tensors.
+template <class T>
+  requires std::is_aggregate_v<T>
+std::vector<Tensor> toList(const T &x) {
+  if constexpr (sizeof(T) == 2 * sizeof(Tensor)) {
+    const auto &[first, second] = x;
+    return {first, second};
+  } else {
+    const auto &[first, second, third] = x;
+    return {first, second, third};
+  }
+}

@@ -277,12 +277,13 @@ Index ElementEmitter::fromStart(const Index &i, Value size) {
 
 void ElementEmitter::require(Value isGood, const Shape &shape, ArrayRef<Index> at, Operation *check) {
   Value one = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
-  const bool isPerLane = k.laneCount(isGood) > 1 || mask;
+  const Index position = k.linear(shape, at);
+  const bool isPerLane = k.laneCount(isGood) > 1 || mask || !position.uniform();
   auto lanes = [&](Value v) { return isPerLane ? k.broadcast(v, k.width) : v; };
   Value isBad = arith::XOrIOp::create(k.b, k.loc, lanes(isGood), lanes(one));
   if (mask)
     isBad = arith::AndIOp::create(k.b, k.loc, isBad, lanes(mask));
-  k.reportWhere(isBad, k.linear(shape, at), check);
+  k.reportWhere(isBad, position, check);
 }
 
 void ElementEmitter::require(CheckOp op, Value condition, ArrayRef<Index> at) {

@@ -19,6 +19,7 @@
 #include "burin/tensor/device.h"
 #include "burin/tensor/fft.h"
 #include "burin/tensor/indexing.h"
+#include "burin/tensor/linalg.h"
 #include "burin/tensor/random.h"
 #include "burin/tensor/reductions.h"
 #include "burin/tensor/selection.h"

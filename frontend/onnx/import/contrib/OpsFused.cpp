@@ -1,5 +1,6 @@
 // Fused ops of ONNX Runtime's optimiser (domain com.microsoft), decomposed again.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+#include "burin/tensor/linalg.h"
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/contrib/Contrib.h"
 #include <algorithm>
@@ -87,31 +88,7 @@ Values fusedConv(Node &n) {
   return activate(n, n.has(3) ? y + n[3] : y, n.attributeReals("activation_params"));
 }
 
-/// Gauss-Jordan elimination with the largest pivot of each column.
-Values inverse(Node &n) {
-  constexpr int64_t kMostRows = 16;
-  Tensor x = n[0];
-  Dim rows = x.shape().back();
-  if (x.shape()[size_t(x.rank() - 2)] != rows || !rows.isStatic() || rows.value() > kMostRows)
-    n.unsupported("the inverse of " + str(x.shape()) + "; the matrices must be square and have at most " +
-                  std::to_string(kMostRows) + " rows");
-  int64_t size = rows.value(), down = x.rank() - 2, across = x.rank() - 1;
-  DType inner = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  Shape beside = x.shape();
-  Tensor identity = (iota({rows, rows}, DType::i64, 0) == iota({rows, rows}, DType::i64, 1)).to(inner);
-  Tensor both = concat({x.to(inner), broadcast_to(identity, beside)}, across);
-  Tensor row = iota({rows, 1}, DType::i64, 0);
-  for (int64_t i = 0; i < size; ++i) {
-    Tensor column = part(both, across, i, i + 1);
-    Tensor best = argmax(where(row >= i, abs(column), -1.0), down, true); // [..., 1, 1]
-    Tensor isBest = row == best, isHere = row == i;
-    Tensor pivotRow = reduce_sum(where(isBest, both, 0.0), {down}, true), here = part(both, down, i, i + 1);
-    both = where(isHere, pivotRow, where(isBest, here, both));
-    Tensor scaled = pivotRow / part(pivotRow, across, i, i + 1);
-    both = where(isHere, scaled, both - part(both, across, i, i + 1) * scaled);
-  }
-  return part(both, across, size, 2 * size).to(x.dtype());
-}
+Values inverse(Node &n) { return linalg::inv_ex(n[0]).result; }
 
 /// Pairwise distances of rows.
 Values distances(Node &n) {

@@ -1,4 +1,5 @@
 // Reductions and compositions of them.
+#include "burin/tensor/linalg.h"
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {
@@ -63,11 +64,14 @@ template <Running running> Values cumulative(Node &n) {
   return running(x, n.integer(1), exclusive, reverse, {}).to(x.dtype());
 }
 
+Values determinant(Node &n) { return linalg::det(n[0]); }
+
 constexpr OpEntry table[] = {
     {"ArgMax", indexOf<argmax>},
     {"ArgMin", indexOf<argmin>},
     {"CumProd", cumulative<cumprod>},
     {"CumSum", cumulative<cumsum>},
+    {"Det", determinant},
     {"ReduceL1", l1},
     {"ReduceL2", l2},
     {"ReduceLogSum", logSum},
