@@ -128,6 +128,20 @@ BURIN_API Tensor quantile(const Tensor &x, double q, int64_t axis = -1, bool kee
 /// The k-th smallest element along `axis`, from 1. As the values of torch.kthvalue.
 BURIN_API Tensor kthvalue(const Tensor &x, const Dim &k, int64_t axis = -1, bool keepdims = false,
                           Location where = Location::current());
+/// The largest, or smallest, element up to each one along `axis`, and its index, the last one of equal ones; from a NaN
+/// on the results are NaN. A loop over the axis. As torch.cummax, torch.cummin.
+BURIN_API SortResult cummax(const Tensor &x, int64_t axis, Location where = Location::current());
+BURIN_API SortResult cummin(const Tensor &x, int64_t axis, Location where = Location::current());
+/// The number of elements in each of `bins` intervals of equal width from low to high, in the type of x; others are not
+/// counted. If both are 0, from the smallest to the largest element. As torch.histc.
+BURIN_API Tensor histc(const Tensor &x, int64_t bins = 100, double low = 0, double high = 0,
+                       Location where = Location::current());
+/// Correlation coefficients of the variables in the rows of x [variables, samples]. As torch.corrcoef.
+BURIN_API Tensor corrcoef(const Tensor &x, Location where = Location::current());
+/// The integral of y along `axis` by the trapezoidal rule, at points of distance dx, or at x: a vector, or one position
+/// per element. As torch.trapezoid.
+BURIN_API Tensor trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1, Location where = Location::current());
+BURIN_API Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t axis = -1, Location where = Location::current());
 
 // ---- elementwise
 

@@ -117,6 +117,62 @@ BURIN_API Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const 
                           const Tensor &target_lengths, const CtcOptions &options = {},
                           Location where = Location::current());
 
+/// Options of gaussian_nll_loss.
+struct GaussianNllOptions {
+  bool full = false; ///< add the constant log(2 pi) / 2
+  double eps = 1e-6; ///< the least variance; its gradient ignores this limit
+  Reduction reduction = Reduction::Mean;
+};
+/// (log var + (input - target)² / var) / 2, for predicted means and variances. `var` has the shape of input, or a last
+/// dimension of 1, or none. Source: Nix, Weigend 1994, torch.nn.functional.gaussian_nll_loss.
+BURIN_API Tensor gaussian_nll_loss(const Tensor &input, const Tensor &target, const Tensor &var,
+                                   const GaussianNllOptions &options = {}, Location where = Location::current());
+/// Options of poisson_nll_loss.
+struct PoissonNllOptions {
+  bool log_input = true; ///< whether input is the logarithm of the mean
+  bool full = false;     ///< add Stirling's approximation of log target! for targets above 1
+  double eps = 1e-8;     ///< added to means before their logarithm
+  Reduction reduction = Reduction::Mean;
+};
+/// exp(input) - target · input, or input - target · log(input + eps) without log_input. Source:
+/// torch.nn.functional.poisson_nll_loss.
+BURIN_API Tensor poisson_nll_loss(const Tensor &input, const Tensor &target, const PoissonNllOptions &options = {},
+                                  Location where = Location::current());
+/// input where the target is 1, max(0, margin - input) where it is -1. Source:
+/// torch.nn.functional.hinge_embedding_loss.
+BURIN_API Tensor hinge_embedding_loss(const Tensor &input, const Tensor &target, double margin = 1,
+                                      Reduction reduction = Reduction::Mean, Location where = Location::current());
+/// max(0, margin - target · (input1 - input2)); the target is 1 where input1 should be the larger one, else -1. Source:
+/// torch.nn.functional.margin_ranking_loss.
+BURIN_API Tensor margin_ranking_loss(const Tensor &input1, const Tensor &input2, const Tensor &target,
+                                     double margin = 0, Reduction reduction = Reduction::Mean,
+                                     Location where = Location::current());
+/// log(1 + exp(-target · input)); targets are 1 and -1. Source: torch.nn.functional.soft_margin_loss.
+BURIN_API Tensor soft_margin_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                                  Location where = Location::current());
+/// The mean over the classes, the last dimension, of binary_cross_entropy_with_logits; `weight` [C] has one factor per
+/// class. Source: torch.nn.functional.multilabel_soft_margin_loss.
+BURIN_API Tensor multilabel_soft_margin_loss(const Tensor &input, const Tensor &target,
+                                             const std::optional<Tensor> &weight = std::nullopt,
+                                             Reduction reduction = Reduction::Mean,
+                                             Location where = Location::current());
+/// Options of multi_margin_loss.
+struct MultiMarginOptions {
+  int64_t p = 1; ///< 1 or 2
+  double margin = 1;
+  std::optional<Tensor> weight = std::nullopt; ///< [C]: one factor per class
+  Reduction reduction = Reduction::Mean;
+};
+/// The sum over classes c other than the target of max(0, margin - input[target] + input[c])^p, divided by the number
+/// of classes. Input [N, C] or [C], targets [N] or []. Source: torch.nn.functional.multi_margin_loss.
+BURIN_API Tensor multi_margin_loss(const Tensor &input, const Tensor &target, const MultiMarginOptions &options = {},
+                                   Location where = Location::current());
+/// The sum over classes t of the target and classes c not of it of max(0, 1 - input[t] + input[c]), divided by the
+/// number of classes. Input and target [N, C] or [C]; the classes of a row end before the first negative number.
+/// Source: torch.nn.functional.multilabel_margin_loss.
+BURIN_API Tensor multilabel_margin_loss(const Tensor &input, const Tensor &target,
+                                        Reduction reduction = Reduction::Mean, Location where = Location::current());
+
 namespace nn {
 
 /// cross_entropy; a weight becomes the buffer `weight`.
@@ -203,6 +259,63 @@ struct BURIN_API CTCLoss : Module {
   Tensor operator()(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
                     const Tensor &target_lengths, Location where = Location::current()) const;
   CtcOptions options;
+};
+/// gaussian_nll_loss as a module.
+struct BURIN_API GaussianNLLLoss : Module {
+  explicit GaussianNLLLoss(GaussianNllOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, const Tensor &var,
+                    Location where = Location::current()) const;
+  GaussianNllOptions options;
+};
+/// poisson_nll_loss as a module.
+struct BURIN_API PoissonNLLLoss : Module {
+  explicit PoissonNLLLoss(PoissonNllOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  PoissonNllOptions options;
+};
+/// hinge_embedding_loss as a module.
+struct BURIN_API HingeEmbeddingLoss : Module {
+  explicit HingeEmbeddingLoss(double margin = 1, Reduction reduction = Reduction::Mean,
+                              Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  double margin;
+  Reduction reduction;
+};
+/// margin_ranking_loss as a module.
+struct BURIN_API MarginRankingLoss : Module {
+  explicit MarginRankingLoss(double margin = 0, Reduction reduction = Reduction::Mean,
+                             Location where = Location::current());
+  Tensor operator()(const Tensor &input1, const Tensor &input2, const Tensor &target,
+                    Location where = Location::current()) const;
+  double margin;
+  Reduction reduction;
+};
+/// soft_margin_loss as a module.
+struct BURIN_API SoftMarginLoss : Module {
+  explicit SoftMarginLoss(Reduction reduction = Reduction::Mean, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+};
+/// multilabel_soft_margin_loss; a weight becomes the buffer `weight`.
+struct BURIN_API MultiLabelSoftMarginLoss : Module {
+  explicit MultiLabelSoftMarginLoss(std::optional<Tensor> weight = std::nullopt, Reduction reduction = Reduction::Mean,
+                                    Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight;
+  Reduction reduction;
+};
+/// multi_margin_loss; a weight becomes the buffer `weight`.
+struct BURIN_API MultiMarginLoss : Module {
+  explicit MultiMarginLoss(MultiMarginOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight;
+  MultiMarginOptions options;
+};
+/// multilabel_margin_loss as a module.
+struct BURIN_API MultiLabelMarginLoss : Module {
+  explicit MultiLabelMarginLoss(Reduction reduction = Reduction::Mean, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
 };
 
 } // namespace nn
