@@ -212,6 +212,31 @@ TEST_CASE("gradcheck agrees with right gradients and finds wrong ones") {
   CHECK_ERROR(gradcheck(smooth, {randn({3, 4}), randn({4, 2})}), "gradcheck", "f64");
 }
 
+TEST_CASE("gradcheck takes results of any rank and tells every element of a result from the others") {
+  manual_seed(12);
+  using Tensors = std::vector<Tensor>;
+  auto of = [](auto value, auto vjp) {
+    return custom_vjp([=](const Tensors &in) { return Tensors{value(in[0])}; },
+                      [=](const Tensors &in, const Tensors &, const Tensors &g) { return Tensors{vjp(in[0], g[0])}; });
+  };
+  gradcheck([](const Tensors &in) { return Tensors{(in[0] * in[0]).sum(), in[0] > 0, in[0].sum({0, 1}, true)}; },
+            {randn({3, 4}, f64)});
+  gradcheck([](const Tensors &in) { return Tensors{in[0] * 2}; }, {zeros({0, 3}, f64)});
+  CHECK_ERROR(gradcheck(of([](const Tensor &x) { return x.sum(); },
+                           [](const Tensor &x, const Tensor &g) { return g * 2 * ones_like(x); }),
+                        {randn({2}, f64)}),
+              "result 0", "differences say");
+  auto unflipped = [&](int64_t axis) {
+    return of([=](const Tensor &x) { return flip(x, {axis}); }, [](const Tensor &, const Tensor &g) { return g; });
+  };
+  for (const Shape &shape : {Shape{3, 4}, Shape{4, 1}, Shape{2, 2}})
+    CHECK_ERROR(gradcheck(unflipped(0), {randn(shape, f64)}), "differences say");
+  CHECK_ERROR(gradcheck(unflipped(1), {randn({3, 4}, f64)}), "differences say");
+  // The error names the worst element.
+  auto half = of([](const Tensor &x) { return x * x; }, [](const Tensor &x, const Tensor &g) { return g * x; });
+  CHECK_ERROR(gradcheck(half, {tensor({1.0, 10.0}, f64)}, {.rtol = 0}), "element 1");
+}
+
 TEST_CASE("anomalies are found where they arise") {
   Tensor x = leaf(tensor({0.0f, 1.0f}));
   Tensor y = sqrt(x).sum();
