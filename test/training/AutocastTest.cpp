@@ -74,6 +74,81 @@ TEST_CASE("products of autocast are those of converted operands") {
   CHECK(equal(matmul(a, b), wanted));
 }
 
+TEST_CASE("biases and states are converted like the operands of their products") { // as by torch.autocast
+  manual_seed(6);
+  const DType type = GENERATE(bf16, f16);
+  Tensor x = randn({5, 2, 4}), h = randn({1, 2, 3});
+  const auto both = [&](auto layer) { return std::pair{layer(x), jit(layer)(x)}; };
+  Autocast scope(type);
+  auto is16Bit = [&](const std::vector<Tensor> &results) {
+    return std::ranges::all_of(results, [&](const Tensor &result) { return result.dtype() == type; });
+  };
+  nn::Linear linear(4, 2);
+  CHECK(is16Bit({linear(x), nn::functional::linear(x, linear.weight, linear.bias)}));
+  CHECK(equal(linear(x), matmul(x.to(type), linear.weight->to(type).t()) + linear.bias->to(type)));
+  CHECK(is16Bit({addmm(ones({2}), x[0], ones({4, 2})), addmm(ones({2}), x[0], ones({4, 2}), 0.5, 2)}));
+  CHECK(is16Bit({baddbmm(ones({2}), x, ones({5, 4, 2}))}));
+  CHECK(is16Bit({nn::Conv1d(2, 2, 3)(x), nn::ConvTranspose1d(2, 2, 3)(x), nn::PReLU()(x)}));
+  auto [eager, compiled] = both(nn::MultiheadAttention(4, 2));
+  CHECK(is16Bit({eager, compiled}));
+  nn::LSTM lstm(4, 3, {.num_layers = 2, .bidirectional = true});
+  for (auto [output, hidden, cell] : {lstm(x), jit([&](const Tensor &t) { return lstm(t); })(x)})
+    CHECK(is16Bit({output, hidden, cell}));
+  auto [output, hidden, cell] = nn::LSTM(4, 3)(x, h, h);
+  CHECK(is16Bit({output, hidden, cell}));
+  CHECK(is16Bit({nn::GRU(4, 3)(x, h).first, nn::RNN(4, 3)(x).first}));
+  CHECK(is16Bit({nn::GRUCell(4, 3)(x[0], h[0]), nn::RNNCell(4, 3)(x[0])}));
+  auto [next, nextCell] = nn::LSTMCell(4, 3)(x[0], h[0], h[0]);
+  CHECK(is16Bit({next, nextCell}));
+  CHECK(linear(x.to(f64)).dtype() == f64);
+}
+
+TEST_CASE("gradients of layers under autocast are those of converted parameters") {
+  manual_seed(7);
+  nn::Linear layer(4, 3);
+  Tensor x = randn({6, 4}), w = layer.weight->to(bf16).detach().requires_grad_(),
+         b = layer.bias->to(bf16).detach().requires_grad_();
+  (matmul(x.to(bf16), w.t()) + b).to(f32).sum().backward();
+  {
+    Autocast scope(bf16);
+    layer(x).sum().backward();
+  }
+  CHECK(layer.weight->grad().dtype() == f32);
+  CHECK(equal(layer.weight->grad(), w.grad().to(f32)));
+  CHECK(equal(layer.bias->grad(), b.grad().to(f32)));
+}
+
+TEST_CASE("losses under autocast are computed in f32") {
+  manual_seed(8);
+  const Tensor x = randn({4, 3}).to(bf16), y = randn({4, 3}).to(bf16), p = rand({4, 3}).to(bf16),
+               q = softmax(y.to(f32)), classes = tensor({0, 2, 1, 1}), sides = tensor({1, -1, 1, -1});
+  auto all = [&](auto type) {
+    auto a = [=](const Tensor &t) { return type(t); };
+    return std::vector<Tensor>{mse_loss(a(x), a(y)),
+                               l1_loss(a(x), a(y)),
+                               smooth_l1_loss(a(x), a(y)),
+                               huber_loss(a(x), a(y), Reduction::None),
+                               binary_cross_entropy(a(p), a(p)),
+                               binary_cross_entropy_with_logits(a(x), a(p)),
+                               kl_div(a(x), a(p), Reduction::BatchMean),
+                               cosine_embedding_loss(a(x), a(y), sides),
+                               triplet_margin_loss(a(x), a(y), a(p)),
+                               cross_entropy(a(x), classes),
+                               cross_entropy(a(x), q),
+                               nll_loss(a(x), classes)};
+  };
+  std::vector<Tensor> wanted = all([](const Tensor &t) { return t.to(f32); }), got;
+  {
+    Autocast scope(bf16);
+    got = all([](const Tensor &t) { return t; });
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    CAPTURE(i);
+    CHECK(got[i].dtype() == f32);
+    CHECK(equal(got[i], wanted[i]));
+  }
+}
+
 TEST_CASE("a jitted function is traced anew for each type of autocast") {
   auto product = jit([](const Tensor &a, const Tensor &b) { return matmul(a, b); });
   Tensor a = randn({3, 4}), b = randn({4, 5});

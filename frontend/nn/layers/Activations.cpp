@@ -3,6 +3,7 @@
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <cmath>
 
@@ -182,13 +183,14 @@ PReLU::PReLU(int64_t num_parameters, double init, Location where) : Module("PReL
   describe(text(num_parameters));
   weight = register_parameter("weight", full({num_parameters}, init, where), where);
 }
-Tensor PReLU::operator()(const Tensor &x, Location where) const {
+Tensor PReLU::operator()(const Tensor &given, Location where) const {
   ModuleScope inModule(*this);
   LocationScope scope(where);
-  Tensor slope = weight;
+  const Location place = detail::inScope(where);
+  Tensor x = detail::castForProduct(given, place), slope = detail::castForProduct(weight.value(), place);
   if (x.rank() > 1 && slope.shape() != Shape{1}) { // one per channel
     if (slope.shape()[0] != x.shape()[1])
-      throw Error(detail::inScope(where), "PReLU",
+      throw Error(place, "PReLU",
                   "there are " + slope.shape()[0].str() + " weights, but the input is " + burin::str(x.spec()));
     Shape shape(x.shape().size(), Dim(1));
     shape[1] = slope.shape()[0];

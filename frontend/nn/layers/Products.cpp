@@ -3,6 +3,7 @@
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
+#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
@@ -33,7 +34,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
   bool isNow = !Trace::active() && x.rank() > 0 && x.shape().back() == weight.shape().back();
   Tensor product =
       isNow ? dot_general(x, weight, {}, {}, {x.rank() - 1}, {1}, where) : matmul(x, weight.t(where), where);
-  return bias ? add(product, *bias, where) : product;
+  return bias ? add(product, detail::castForProduct(*bias, where), where) : product;
 }
 Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const {
   ModuleScope inModule(*this);

@@ -3,6 +3,7 @@
 #include "burin/tensor/creation.h"
 #include "burin/tensor/indexing.h"
 #include "frontend/nn/Layer.h"
+#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include <cmath>
@@ -52,8 +53,10 @@ public:
   ScanResult run(const Tensor &x, const std::vector<Tensor> &initial, const Tensor &counts) const {
     std::vector<Tensor> xs{linear(x, weights.weight_ih, optionally(weights.bias_ih), where)};
     // Computed before the loop and passed as operands, so that gradients reach them.
-    const Tensor weight = weights.weight_hh->t(where);
-    const Tensor bias = weights.bias_hh.defined() ? unsqueeze(weights.bias_hh, {0}, where) : Tensor();
+    const Tensor weight = detail::castForProduct(weights.weight_hh.value(), where).t(where);
+    const Tensor bias = weights.bias_hh.defined()
+                            ? unsqueeze(detail::castForProduct(weights.bias_hh.value(), where), {0}, where)
+                            : Tensor();
     if (counts.defined())
       xs.push_back(counts);
     auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
@@ -119,10 +122,11 @@ std::vector<RecurrentBase::Weights> RecurrentBase::makeWeights(const Location &w
   return all;
 }
 
-std::vector<Tensor> RecurrentBase::run(const Tensor &given, const std::vector<std::optional<Tensor>> &states,
+std::vector<Tensor> RecurrentBase::run(const Tensor &input, const std::vector<std::optional<Tensor>> &states,
                                        const std::optional<Tensor> &lengths, const Location &where) const {
   LocationScope scope(where);
   const Location place = detail::inScope(where);
+  const Tensor given = detail::castForProduct(input, place);
   const bool isBatch = given.rank() == 3;
   if ((!isBatch && given.rank() != 2) || given.shape().back() != Dim(input_size))
     throw Error(place, kind(),
@@ -138,7 +142,8 @@ std::vector<Tensor> RecurrentBase::run(const Tensor &given, const std::vector<st
     if (state && state->shape() != (isBatch ? shape : single))
       throw Error(place, kind(),
                   "a state is " + burin::str(state->spec()) + ", but must be " + burin::str(isBatch ? shape : single));
-    initial.push_back(!state ? zeros(shape, x.dtype()) : isBatch ? *state : unsqueeze(*state, {1}));
+    Tensor first = state ? detail::castForProduct(*state, place) : zeros(shape, x.dtype());
+    initial.push_back(!state || isBatch ? first : unsqueeze(first, {1}));
   }
   Tensor counts;
   if (lengths) {
@@ -223,10 +228,11 @@ RecurrentCellBase::RecurrentCellBase(const char *kind, int64_t gates, int64_t in
   }
 }
 
-std::vector<Tensor> RecurrentCellBase::step(const Tensor &x, const std::vector<std::optional<Tensor>> &states,
+std::vector<Tensor> RecurrentCellBase::step(const Tensor &given, const std::vector<std::optional<Tensor>> &states,
                                             const Location &where) const {
   LocationScope scope(where);
   const Location place = detail::inScope(where);
+  const Tensor x = detail::castForProduct(given, place);
   if (x.rank() < 1 || x.rank() > 2 || x.shape().back() != Dim(input_size))
     throw Error(place, kind(),
                 "the input is " + burin::str(x.spec()) + ", but must be [N, " + text(input_size) + "], or without N");
@@ -236,7 +242,7 @@ std::vector<Tensor> RecurrentCellBase::step(const Tensor &x, const std::vector<s
   for (const auto &state : states) {
     if (state && state->shape() != shape)
       throw Error(place, kind(), "a state is " + burin::str(state->spec()) + ", but must be " + burin::str(shape));
-    before.push_back(state ? *state : zeros(shape, x.dtype()));
+    before.push_back(state ? detail::castForProduct(*state, place) : zeros(shape, x.dtype()));
   }
   Tensor input = linear(x, weight_ih, optionally(bias_ih), place),
          again = linear(before[0], weight_hh, optionally(bias_hh), place);

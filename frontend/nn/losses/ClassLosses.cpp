@@ -6,6 +6,7 @@
 #include "burin/ops.h"
 #include "burin/tensor/indexing.h"
 #include "frontend/nn/losses/LossChecks.h"
+#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <cmath>
@@ -129,9 +130,10 @@ Tensor ofProbabilities(const Tensor &input, const Tensor &target, const CrossEnt
 
 } // namespace
 
-Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntropyOptions &options, Location where) {
+Tensor cross_entropy(const Tensor &given, const Tensor &target, const CrossEntropyOptions &options, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input = castForLoss(given, place);
   constexpr auto op = "cross_entropy";
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     throw Error(place, op,
@@ -141,9 +143,10 @@ Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntro
   return ofClasses(log_softmax(input, classAxis(input, op, place)), target, options, op, place);
 }
 
-Tensor nll_loss(const Tensor &input, const Tensor &target, const NllOptions &options, Location where) {
+Tensor nll_loss(const Tensor &given, const Tensor &target, const NllOptions &options, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input = castForLoss(given, place);
   return ofClasses(input, target, {options.weight, options.ignore_index, options.reduction, 0}, "nll_loss", place);
 }
 
@@ -240,10 +243,11 @@ Tensor checkedLengths(const Tensor &given, const Dim &most, const char *what, co
 
 } // namespace
 
-Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
-                const Tensor &target_lengths, const CtcOptions &options, Location where) {
+Tensor ctc_loss(const Tensor &given, const Tensor &targets, const Tensor &input_lengths, const Tensor &target_lengths,
+                const CtcOptions &options, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor log_probs = castForLoss(given, place);
   checkCtc(log_probs, targets, input_lengths, target_lengths, options.blank, place);
   Tensor steps = checkedLengths(input_lengths, log_probs.shape()[0], "input_lengths", place);
   Tensor lengths = checkedLengths(target_lengths, targets.shape()[1], "target_lengths", place);

@@ -3,6 +3,7 @@
 #include "burin/ops.h"
 #include "burin/training/gradients.h"
 #include "frontend/nn/losses/LossChecks.h"
+#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <cmath>
 
@@ -55,7 +56,7 @@ static Tensor ofDifference(const Tensor &input, const Tensor &target, Reduction 
   const Location place = inScope(where);
   requireFloat(input, "input", op, place);
   requireSameShape(input, target, "target", op, place);
-  return reduceLoss(loss(input - target), reduction, op, place);
+  return reduceLoss(loss(castForLoss(input, place) - castForLoss(target, place)), reduction, op, place);
 }
 
 Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction, Location where) {
@@ -102,9 +103,10 @@ static Tensor weighed(const Tensor &loss, const std::optional<Tensor> &weight, c
   return result;
 }
 
-Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const BceOptions &options, Location where) {
+Tensor binary_cross_entropy(const Tensor &given, const Tensor &wanted, const BceOptions &options, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input = castForLoss(given, place), target = castForLoss(wanted, place);
   constexpr auto op = "binary_cross_entropy";
   requireFloat(input, "input", op, place);
   requireFloat(target, "target", op, place);
@@ -118,10 +120,11 @@ Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const Bce
   return reduceLoss(weighed(loss, options.weight, op, place), options.reduction, op, place);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target, const BceWithLogitsOptions &options,
+Tensor binary_cross_entropy_with_logits(const Tensor &given, const Tensor &wanted, const BceWithLogitsOptions &options,
                                         Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input = castForLoss(given, place), target = castForLoss(wanted, place);
   constexpr auto op = "binary_cross_entropy_with_logits";
   requireFloat(input, "input", op, place);
   requireFloat(target, "target", op, place);
@@ -133,9 +136,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &targe
   return reduceLoss(weighed(loss, options.weight, op, place), options.reduction, op, place);
 }
 
-Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bool log_target, Location where) {
+Tensor kl_div(const Tensor &given, const Tensor &wanted, Reduction reduction, bool log_target, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input = castForLoss(given, place), target = castForLoss(wanted, place);
   requireFloat(input, "input", "kl_div", place);
   requireFloat(target, "target", "kl_div", place);
   requireSameShape(input, target, "target", "kl_div", place);
@@ -156,10 +160,11 @@ Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction, bo
 
 // ---- vectors
 
-Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input2, const Tensor &target, double margin,
+Tensor cosine_embedding_loss(const Tensor &given1, const Tensor &given2, const Tensor &target, double margin,
                              Reduction reduction, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor input1 = castForLoss(given1, place), input2 = castForLoss(given2, place);
   constexpr auto op = "cosine_embedding_loss";
   constexpr double kEpsilon = 1e-12; // torch's EPSILON for this loss, added to the squared norms
   requireFloat(input1, "input", op, place);
@@ -192,10 +197,12 @@ static Tensor distance(const Tensor &a, const Tensor &b, double p, double eps) {
   return where(isZero, 0.0, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
 }
 
-Tensor triplet_margin_loss(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
+Tensor triplet_margin_loss(const Tensor &givenAnchor, const Tensor &givenPositive, const Tensor &givenNegative,
                            const TripletMarginOptions &options, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
+  const Tensor anchor = castForLoss(givenAnchor, place), positive = castForLoss(givenPositive, place),
+               negative = castForLoss(givenNegative, place);
   constexpr auto op = "triplet_margin_loss";
   requireFloat(anchor, "anchor", op, place);
   requireSameShape(anchor, positive, "positive", op, place);

@@ -1,5 +1,6 @@
 #include "burin/tensor/reductions.h"
 #include "frontend/tensor/composed/Composed.h"
+#include "frontend/tensor/context/AutocastScope.h"
 
 namespace burin {
 
@@ -41,10 +42,10 @@ Tensor outer(const Tensor &x, const Tensor &y, Location where) {
 
 Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
   LocationScope scope(inScope(where));
-  Tensor product = matmul(a, b);
+  Tensor product = matmul(a, b), added = detail::castForProduct(x, where);
   if (alpha != 1)
     product = alpha * product;
-  return beta == 0 ? product : (beta == 1 ? x : beta * x) + product;
+  return beta == 0 ? product : (beta == 1 ? added : beta * added) + product;
 }
 
 /// Throws unless `scale` is one f32 or has f32 of the sizes `each`, of which one is 1.
@@ -81,7 +82,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
   if (weight.rank() != 2)
     throw Error(inScope(where), "linear", "the weight is " + str(weight.spec()) + ", but must be [out, in]");
   Tensor product = matmul(x, weight.t());
-  return bias && bias->defined() ? product + *bias : product;
+  return bias && bias->defined() ? product + detail::castForProduct(*bias, where) : product;
 }
 
 Tensor kron(const Tensor &x, const Tensor &y, Location where) {

@@ -14,19 +14,27 @@ static thread_local std::optional<DType> current;
 std::optional<DType> autocastType() { return current; }
 std::optional<DType> exchangeAutocastType(std::optional<DType> type) { return std::exchange(current, type); }
 
+static bool isCast(const Tensor &x, DType wanted, const Location &where) {
+  const TensorState &state = stateOf(x, where);
+  const DType type = state.spec.dtype;
+  return !state.weak && type != wanted && (type == DType::f32 || type == DType::f16 || type == DType::bf16);
+}
+
 void autocast(const ir::OpInfo &info, llvm::SmallVectorImpl<const Tensor *> &operands, std::deque<Tensor> &casts,
               const Location &where) {
   if (!current || info.autocast == ir::Autocast::None)
     return;
   const DType wanted = info.autocast == ir::Autocast::Lower ? *current : DType::f32;
-  auto isCast = [&](const Tensor &x) {
-    const TensorState &state = stateOf(x, where);
-    const DType type = state.spec.dtype;
-    return !state.weak && type != wanted && (type == DType::f32 || type == DType::f16 || type == DType::bf16);
-  };
   for (const Tensor *&operand : operands)
-    if (operand && isCast(*operand))
+    if (operand && isCast(*operand, wanted, where))
       operand = &casts.emplace_back(operand->to(wanted, where));
+}
+
+Tensor castForProduct(const Tensor &x, const Location &where) {
+  return current && isCast(x, *current, where) ? x.to(*current, where) : x;
+}
+Tensor castForLoss(const Tensor &x, const Location &where) {
+  return current && isCast(x, DType::f32, where) ? x.to(DType::f32, where) : x;
 }
 
 } // namespace detail

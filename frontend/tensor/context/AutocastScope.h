@@ -30,4 +30,9 @@ private:
 void autocast(const ir::OpInfo &info, llvm::SmallVectorImpl<const Tensor *> &operands, std::deque<Tensor> &casts,
               const Location &where);
 
+/// x in the type that a scope of this thread computes products in, or in f32 for losses: for operands of functions that
+/// are made of several ops, such as biases. x itself outside of scopes, and of other types than f32, f16 and bf16.
+Tensor castForProduct(const Tensor &x, const Location &where);
+Tensor castForLoss(const Tensor &x, const Location &where);
+
 } // namespace burin::detail

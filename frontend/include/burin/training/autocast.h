@@ -18,11 +18,12 @@
 
 namespace burin {
 
-/// During its lifetime, the products that this thread calls or traces (matmul, dot_general, conv, conv_transpose,
-/// scaled_dot_product_attention, and layers made of them) convert f32 operands to `dtype` and return results of that
-/// type. Ops that need more precision (exp, log, pow, softmax, norms, sums, means and losses made of them) convert
-/// 16-bit operands to f32. All other ops keep the types of their operands. Parameters stay in f32, and so do their
-/// gradients. Gradients are computed in the types of the forward pass, in whatever scope backward() is called.
+/// During its lifetime, the products that this thread calls or traces (matmul, dot_general, addmm, linear, conv,
+/// conv_transpose, scaled_dot_product_attention, PReLU, and layers made of them, recurrent ones too) convert f32
+/// operands, biases and states included, to `dtype` and return results of that type. Ops that need more precision (exp,
+/// log, pow, softmax, norms, sums, means and losses) convert 16-bit operands to f32. All other ops keep the types of
+/// their operands. Parameters stay in f32, and so do their gradients. Gradients are computed in the types of the
+/// forward pass, in whatever scope backward() is called.
 ///
 /// Throws for a type other than f16 and bf16. Source: torch.autocast.
 class BURIN_API Autocast {
