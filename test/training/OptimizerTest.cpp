@@ -265,7 +265,24 @@ std::map<std::string, MakeSchedule> schedules() {
        [](O o) {
          return SequentialLR(o, {LinearLR(o, 0.1, 1, 5), CosineAnnealingLR(o, 30), ConstantLR(o, 0.01, 1000)}, {5, 32});
        }},
+      {"ChainedScheduler linear",
+       [](O o) { return ChainedScheduler(o, {LinearLR(o, 0.2, 0.9, 13), CosineAnnealingLR(o, 16, 0.05)}); }},
       {"ChainedScheduler", [](O o) { return ChainedScheduler(o, {ConstantLR(o, 0.1, 4), ExponentialLR(o, 0.9)}); }}};
+}
+
+/// Schedules that step together with another one.
+std::map<std::string, MakeSchedule> chains() {
+  using O = const Optimizer &;
+  return {{"StepLR", [](O o) { return StepLR(o, 3, 0.5); }},
+          {"MultiStepLR", [](O o) { return MultiStepLR(o, {3, 3, 7}, 0.3); }},
+          {"ExponentialLR", [](O o) { return ExponentialLR(o, 0.93); }},
+          {"ConstantLR", [](O o) { return ConstantLR(o); }},
+          {"LinearLR", [](O o) { return LinearLR(o, 0.2, 0.9, 6); }},
+          {"PolynomialLR", [](O o) { return PolynomialLR(o, 8, 1.7); }},
+          {"CosineAnnealingLR", [](O o) { return CosineAnnealingLR(o, 5, 0.05); }},
+          {"LambdaLR", [](O o) { return LambdaLR(o, [](const Tensor &e) { return 1.0 / (e + 1.0); }); }},
+          {"CosineAnnealingWarmRestarts", [](O o) { return CosineAnnealingWarmRestarts(o, 4, 1, 0.01); }},
+          {"SequentialLR", [](O o) { return SequentialLR(o, {LinearLR(o, 0.1, 1, 3), ExponentialLR(o, 0.8)}, {4}); }}};
 }
 
 void checkRates(const std::string &name, const Tensors &expected, const std::function<void(int)> &step,
@@ -285,7 +302,7 @@ void checkRates(const std::string &name, const Tensors &expected, const std::fun
 
 TEST_CASE("40 steps of each schedule are PyTorch's") {
   const auto expected = loadCases("schedules.json");
-  CHECK(expected.size() == schedules().size() + 2 /*on plateau*/ + 1 /*their metrics*/);
+  CHECK(expected.size() == schedules().size() + chains().size() + 2 /*on plateau*/ + 1 /*their metrics*/);
   for (const auto &[name, make] : schedules()) {
     std::vector<Parameter> params{Parameter(zeros({1}))};
     Optimizer optimizer = name == "OneCycleLR cycle three" ? Optimizer(Adam(params))
@@ -306,6 +323,56 @@ TEST_CASE("40 steps of each schedule are PyTorch's") {
     ReduceLROnPlateau schedule(optimizer, options);
     checkRates(name, expected.at(name), [&](int i) { schedule.step(full({}, metric[size_t(i)], f64)); }, optimizer);
   }
+}
+
+TEST_CASE("schedules of one optimiser multiply, and keep rates that are set, as PyTorch's") {
+  const auto expected = loadCases("schedules.json");
+  const bool isJitted = GENERATE(false, true);
+  for (const auto &[name, make] : chains()) {
+    SGD optimizer({Parameter(zeros({1}))}, {.lr = 0.8});
+    LRScheduler schedule = make(optimizer);
+    ExponentialLR other(optimizer, 0.9);
+    auto both = [&](const Tensor &x) {
+      schedule.step();
+      other.step();
+      return x;
+    };
+    auto compiled = jit(both);
+    std::vector<double> rates;
+    for (int i = 0; i < 12; ++i) {
+      rates.push_back(optimizer.lr());
+      if (i == 5)
+        optimizer.set_lr(0.5);
+      isJitted ? compiled(ones({1})) : both(ones({1}));
+    }
+    checkClose(from_vector(rates), expected.at("chain " + name).at("lr"), 1e-11, name);
+    if (isJitted)
+      CHECK(compiled.traces() == 1);
+  }
+}
+
+TEST_CASE("a loaded schedule has the rates that the saved one had set, with or without its optimiser's state") {
+  auto run = [](SGD &optimizer, StepLR &step, ExponentialLR &decay, int count) {
+    for (int i = 0; i < count; ++i) {
+      step.step();
+      decay.step();
+    }
+    return optimizer.lr();
+  };
+  SGD first({Parameter(zeros({1}))}, {.lr = 0.8}), second({Parameter(zeros({1}))}, {.lr = 0.8});
+  StepLR a(first, 3), c(second, 3);
+  ExponentialLR b(first, 0.9), d(second, 0.9);
+  first.set_lr(0.5);
+  run(first, a, b, 4);
+  c.load_state_dict(a.state_dict());
+  d.load_state_dict(b.state_dict());
+  CHECK(second.lr() == first.lr());
+  CHECK(run(second, c, d, 5) == run(first, a, b, 5));
+  // States without rates, as of earlier versions, set what the curve says.
+  a.load_state_dict({{"last_epoch", Tensor(int64_t(3))}});
+  CHECK(first.lr() == Approx(0.08));
+  CHECK_ERROR(a.load_state_dict({{"last_epoch", Tensor(int64_t(3))}, {"_last_lr", ones({2})}}), "_last_lr is f32[2]",
+              "1 groups");
 }
 
 TEST_CASE("optimisers refuse what does not fit") {

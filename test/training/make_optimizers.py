@@ -105,6 +105,30 @@ def other():
         cases[f"clip {kind:g}"] = {"norm": norm} | {f"after.{i}": p.grad for i, p in enumerate(params)}
 
 
+def chains(found):
+    """Several schedules of one optimiser, and learning rates that are set between steps."""
+    chainable = {
+        "StepLR": lambda o: lrs.StepLR(o, 3, 0.5), "MultiStepLR": lambda o: lrs.MultiStepLR(o, [3, 3, 7], 0.3),
+        "ExponentialLR": lambda o: lrs.ExponentialLR(o, 0.93), "ConstantLR": lambda o: lrs.ConstantLR(o),
+        "LinearLR": lambda o: lrs.LinearLR(o, 0.2, 0.9, 6), "PolynomialLR": lambda o: lrs.PolynomialLR(o, 8, 1.7),
+        "CosineAnnealingLR": lambda o: lrs.CosineAnnealingLR(o, 5, 0.05),
+        "LambdaLR": lambda o: lrs.LambdaLR(o, lambda e: 1 / (1 + e)),
+        "CosineAnnealingWarmRestarts": lambda o: lrs.CosineAnnealingWarmRestarts(o, 4, 1, 0.01),
+        "SequentialLR": lambda o: lrs.SequentialLR(o, [lrs.LinearLR(o, 0.1, 1, 3), lrs.ExponentialLR(o, 0.8)], [4])}
+    for name, make in chainable.items():
+        optimizer = optim.SGD([torch.nn.Parameter(torch.zeros(1))], 0.8)
+        schedule, other = make(optimizer), lrs.ExponentialLR(optimizer, 0.9)
+        lr = []
+        for i in range(12):
+            lr.append(optimizer.param_groups[0]["lr"])
+            if i == 5:
+                optimizer.param_groups[0]["lr"] = 0.5
+            optimizer.step()
+            schedule.step()
+            other.step()
+        found["chain " + name] = {"lr": torch.tensor(lr, dtype=torch.float64)}
+
+
 def schedules():
     found = {}
     plateau = [3, 2.5, 2.5, 2.6, 2.49999, 2.7, 1, 1, 1, 1.1, 1.2, 0.9999, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5] * 2
@@ -140,6 +164,9 @@ def schedules():
     rates("SequentialLR", lambda o: lrs.SequentialLR(
         o, [lrs.LinearLR(o, 0.1, 1, 5), lrs.CosineAnnealingLR(o, 30), lrs.ConstantLR(o, 0.01, 1000)], [5, 32]))
     rates("ChainedScheduler", lambda o: lrs.ChainedScheduler([lrs.ConstantLR(o, 0.1, 4), lrs.ExponentialLR(o, 0.9)]))
+    rates("ChainedScheduler linear", lambda o: lrs.ChainedScheduler(
+        [lrs.LinearLR(o, 0.2, 0.9, 13), lrs.CosineAnnealingLR(o, 16, 0.05)]))
+    chains(found)
     rates("ReduceLROnPlateau", lambda o: lrs.ReduceLROnPlateau(o, patience=2, factor=0.5, cooldown=1), metric=True)
     rates("ReduceLROnPlateau max", lambda o: lrs.ReduceLROnPlateau(
         o, "max", patience=1, threshold=0.1, threshold_mode="abs", min_lr=0.01), metric=True)

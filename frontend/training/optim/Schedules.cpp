@@ -1,5 +1,6 @@
 #include "burin/training/schedules.h"
 #include "burin/graph/control.h"
+#include "burin/tensor/indexing.h"
 #include "burin/training/gradients.h"
 #include "frontend/training/optim/OptimizerState.h"
 #include <algorithm>
@@ -29,6 +30,7 @@ void loadCells(const StateDict &given, const std::vector<std::pair<const char *,
 struct LRScheduler::State {
   std::shared_ptr<Optimizer::State> optimizer;
   LrCurve curve;
+  LrStep advance;
   LrCurve momentum;             // may be empty
   Parameter steps;              // i64[]
   std::optional<int64_t> limit; // of the number of steps
@@ -36,17 +38,49 @@ struct LRScheduler::State {
   void apply(const Location &where) const {
     detail::observe(optimizer->structure);
     Tensor now = steps->to(DType::f64);
-    for (Optimizer::State::Group &group : optimizer->groups) {
-      group.lr.set(curve(now, f64Number(group.initialLr)).to(DType::f64), where);
-      if (momentum)
-        group.momentum.set(momentum(now, f64Number(group.initialMomentum)), where);
-    }
+    for (Optimizer::State::Group &group : optimizer->groups)
+      group.lr.set(advance(now, f64Number(group.initialLr), group.lr->to(DType::f64)).to(DType::f64), where);
+    applyMomentum(where);
+  }
+  void applyMomentum(const Location &where) const {
+    if (momentum)
+      for (Optimizer::State::Group &group : optimizer->groups)
+        group.momentum.set(momentum(steps->to(DType::f64), f64Number(group.initialMomentum)), where);
   }
 };
 
+/// Steps that set what the curve says.
+static LrStep along(LrCurve curve) {
+  return [curve = std::move(curve)](const Tensor &steps, const Tensor &initial, const Tensor &) {
+    return curve(steps, initial);
+  };
+}
+
+/// Steps by the factor of the curve, both over `least`; by the difference from where the curve is at `least`. If the
+/// present rate is on the curve, the next one is exactly on it, too.
+static LrStep byFactor(LrCurve curve, double least = 0) {
+  return [curve = std::move(curve), least](const Tensor &steps, const Tensor &initial, const Tensor &present) {
+    Tensor before = where(steps == 0.0, initial, curve(maximum(steps - 1.0, 0.0), initial)),
+           after = curve(steps, initial), isLeast = before == least;
+    Tensor factor = (after - least) / where(isLeast, 1.0, before - least);
+    Tensor scaled = where(isLeast, present + (after - before), (present - least) * factor + least);
+    return where(present == before, after, scaled);
+  };
+}
+
 LRScheduler::LRScheduler(const Optimizer &optimizer, LrCurve curve, Location where)
-    : state(
-          new State{optimizer.shared(), std::move(curve), {}, scalarCell("epoch", 0, DType::i64, inScope(where)), {}}) {
+    : LRScheduler(optimizer, curve, along(curve), where) {}
+
+LRScheduler::LRScheduler(const Optimizer &optimizer, const Factor &factor, Location where)
+    : LRScheduler(optimizer, factor.curve, byFactor(factor.curve, factor.least), where) {}
+
+LRScheduler::LRScheduler(const Optimizer &optimizer, LrCurve curve, LrStep advance, Location where)
+    : state(new State{optimizer.shared(),
+                      std::move(curve),
+                      std::move(advance),
+                      {},
+                      scalarCell("epoch", 0, DType::i64, inScope(where)),
+                      {}}) {
   LocationScope scope(where);
   if (!state->curve)
     throw Error(inScope(where), "LRScheduler", "there is no curve: the function is empty");
@@ -74,7 +108,12 @@ std::vector<double> LRScheduler::get_last_lr() const {
   return rates;
 }
 const LrCurve &LRScheduler::curve() const { return state->curve; }
-StateDict LRScheduler::state_dict() const { return {{"last_epoch", state->steps.value()}}; }
+StateDict LRScheduler::state_dict() const {
+  std::vector<Tensor> rates;
+  for (const auto &group : state->optimizer->groups)
+    rates.push_back(group.lr->to(DType::f64));
+  return {{"last_epoch", state->steps.value()}, {"_last_lr", stack(rates, 0)}};
+}
 void LRScheduler::load_state_dict(const StateDict &given, Location where) {
   LocationScope scope(where);
   const Location place = inScope(where);
@@ -83,8 +122,18 @@ void LRScheduler::load_state_dict(const StateDict &given, Location where) {
     throw Error(place, "load_state_dict",
                 "last_epoch is " + std::to_string(last) + ", but must " +
                     (state->limit ? "lie in [0, " + std::to_string(*state->limit) + "]" : "not be negative"));
+  auto &groups = state->optimizer->groups;
+  const Tensor *rates = given.find("_last_lr");
+  if (rates && rates->shape(place) != Shape{int64_t(groups.size())})
+    throw Error(place, "load_state_dict",
+                "_last_lr is " + str(rates->spec(place)) + ", but there are " + std::to_string(groups.size()) +
+                    " groups");
   loadCells(given, {{"last_epoch", state->steps}}, place);
-  state->apply(inScope(where));
+  for (size_t i = 0; i < groups.size(); ++i)
+    groups[i].lr.set(rates ? (*rates)(int64_t(i)).to(DType::f64)
+                           : state->curve(state->steps->to(DType::f64), f64Number(groups[i].initialLr)).to(DType::f64),
+                     place);
+  state->applyMomentum(place);
 }
 
 // ---- curves
@@ -115,46 +164,44 @@ LambdaLR::LambdaLR(const Optimizer &optimizer, std::function<Tensor(const Tensor
           [=](const Tensor &steps, const Tensor &initial) { return initial * lr_lambda(steps); }, where) {}
 
 StepLR::StepLR(const Optimizer &optimizer, int64_t step_size, double gamma, Location where)
-    : LRScheduler(
-          checked(optimizer, "StepLR",
-                  {{step_size > 0, "step_size must be positive"},
-                   {isAmount(gamma), "gamma must be finite and not negative"}},
-                  where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            return initial * pow(f64Number(gamma), floor(steps / double(step_size)));
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "StepLR",
+                          {{step_size > 0, "step_size must be positive"},
+                           {isAmount(gamma), "gamma must be finite and not negative"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                    return initial * pow(f64Number(gamma), floor(steps / double(step_size)));
+                  }},
+                  where) {}
 
 MultiStepLR::MultiStepLR(const Optimizer &optimizer, std::vector<int64_t> milestones, double gamma, Location where)
-    : LRScheduler(
-          checked(
-              optimizer, "MultiStepLR",
-              {{std::ranges::all_of(milestones, [](int64_t m) { return m >= 0; }), "milestones must not be negative"},
-               {isAmount(gamma), "gamma must be finite and not negative"}},
-              where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            Tensor passed = f64Number(0);
-            for (int64_t milestone : milestones)
-              passed = passed + (steps >= double(milestone)).to(DType::f64);
-            return initial * pow(f64Number(gamma), passed);
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "MultiStepLR",
+                          {{std::ranges::all_of(milestones, [](int64_t m) { return m >= 0; }),
+                            "milestones must not be negative"},
+                           {isAmount(gamma), "gamma must be finite and not negative"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                    Tensor passed = f64Number(0);
+                    for (int64_t milestone : milestones)
+                      passed = passed + (steps >= double(milestone)).to(DType::f64);
+                    return initial * pow(f64Number(gamma), passed);
+                  }},
+                  where) {}
 
 ExponentialLR::ExponentialLR(const Optimizer &optimizer, double gamma, Location where)
     : LRScheduler(
           checked(optimizer, "ExponentialLR", {{isAmount(gamma), "gamma must be finite and not negative"}}, where),
-          [=](const Tensor &steps, const Tensor &initial) { return initial * pow(f64Number(gamma), steps); }, where) {}
+          Factor{[=](const Tensor &steps, const Tensor &initial) { return initial * pow(f64Number(gamma), steps); }},
+          where) {}
 
 ConstantLR::ConstantLR(const Optimizer &optimizer, double factor, int64_t total_iters, Location where)
-    : LRScheduler(
-          checked(optimizer, "ConstantLR",
-                  {{factor >= 0 && factor <= 1, "factor must lie in [0, 1]"},
-                   {total_iters >= 0, "total_iters must not be negative"}},
-                  where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            return burin::where(steps < double(total_iters), initial * factor, initial);
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "ConstantLR",
+                          {{factor >= 0 && factor <= 1, "factor must lie in [0, 1]"},
+                           {total_iters >= 0, "total_iters must not be negative"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                    return burin::where(steps < double(total_iters), initial * factor, initial);
+                  }},
+                  where) {}
 
 /// steps / total, at most 1.
 static Tensor partOf(const Tensor &steps, int64_t total) {
@@ -163,27 +210,25 @@ static Tensor partOf(const Tensor &steps, int64_t total) {
 
 LinearLR::LinearLR(const Optimizer &optimizer, double start_factor, double end_factor, int64_t total_iters,
                    Location where)
-    : LRScheduler(
-          checked(optimizer, "LinearLR",
-                  {{start_factor > 0 && start_factor <= 1, "start_factor must lie in (0, 1]"},
-                   {end_factor >= 0 && end_factor <= 1, "end_factor must lie in [0, 1]"},
-                   {total_iters > 0, "total_iters must be positive"}},
-                  where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            return initial * (partOf(steps, total_iters) * (end_factor - start_factor) + start_factor);
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "LinearLR",
+                          {{start_factor > 0 && start_factor <= 1, "start_factor must lie in (0, 1]"},
+                           {end_factor >= 0 && end_factor <= 1, "end_factor must lie in [0, 1]"},
+                           {total_iters > 0, "total_iters must be positive"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                    return initial * (partOf(steps, total_iters) * (end_factor - start_factor) + start_factor);
+                  }},
+                  where) {}
 
 PolynomialLR::PolynomialLR(const Optimizer &optimizer, int64_t total_iters, double power, Location where)
-    : LRScheduler(
-          checked(optimizer, "PolynomialLR",
-                  {{total_iters > 0, "total_iters must be positive"},
-                   {isAmount(power), "power must be finite and not negative"}},
-                  where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            return initial * pow(1.0 - partOf(steps, total_iters), power);
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "PolynomialLR",
+                          {{total_iters > 0, "total_iters must be positive"},
+                           {isAmount(power), "power must be finite and not negative"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                    return initial * pow(1.0 - partOf(steps, total_iters), power);
+                  }},
+                  where) {}
 
 /// From `from` at part 0 to `to` at part 1.
 static Tensor alongCosine(const Tensor &part, const Tensor &from, const Tensor &to) {
@@ -191,15 +236,15 @@ static Tensor alongCosine(const Tensor &part, const Tensor &from, const Tensor &
 }
 
 CosineAnnealingLR::CosineAnnealingLR(const Optimizer &optimizer, int64_t T_max, double eta_min, Location where)
-    : LRScheduler(
-          checked(
-              optimizer, "CosineAnnealingLR",
-              {{T_max > 0, "T_max must be positive"}, {isAmount(eta_min), "eta_min must be finite and not negative"}},
-              where),
-          [=](const Tensor &steps, const Tensor &initial) {
-            return alongCosine(steps / double(T_max), initial, f64Number(eta_min));
-          },
-          where) {}
+    : LRScheduler(checked(optimizer, "CosineAnnealingLR",
+                          {{T_max > 0, "T_max must be positive"},
+                           {isAmount(eta_min), "eta_min must be finite and not negative"}},
+                          where),
+                  Factor{[=](const Tensor &steps, const Tensor &initial) {
+                           return alongCosine(steps / double(T_max), initial, f64Number(eta_min));
+                         },
+                         eta_min},
+                  where) {}
 
 /// The fraction of the current period that has passed.
 static Tensor partOfPeriod(const Tensor &steps, int64_t first, int64_t growth) {
@@ -303,6 +348,13 @@ std::vector<LrCurve> LRScheduler::curvesOf(const Optimizer &optimizer, const std
   return curves;
 }
 
+std::vector<LrStep> LRScheduler::stepsOf(const std::vector<LRScheduler> &schedulers) {
+  std::vector<LrStep> steps;
+  for (const LRScheduler &scheduler : schedulers)
+    steps.push_back(scheduler.state->advance);
+  return steps;
+}
+
 static bool ascend(const std::vector<int64_t> &milestones) {
   return std::ranges::is_sorted(milestones) && (milestones.empty() || milestones.front() >= 0);
 }
@@ -324,6 +376,17 @@ SequentialLR::SequentialLR(const Optimizer &optimizer, const std::vector<LRSched
             }
             return rate;
           },
+          [curves = curvesOf(optimizer, schedulers, "SequentialLR", where), all = stepsOf(schedulers),
+           milestones](const Tensor &steps, const Tensor &initial, const Tensor &present) {
+            Tensor rate = present;
+            for (size_t i = 0; i < all.size() && i <= milestones.size(); ++i) {
+              const double start = i ? double(milestones[i - 1]) : 0;
+              const Tensor own = maximum(steps - start, 0.0);
+              Tensor next = burin::where(own == 0.0, curves[i](own, initial), all[i](own, initial, present));
+              rate = burin::where(steps >= start, next, rate);
+            }
+            return rate;
+          },
           where) {}
 
 ChainedScheduler::ChainedScheduler(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
@@ -335,6 +398,12 @@ ChainedScheduler::ChainedScheduler(const Optimizer &optimizer, const std::vector
             Tensor rate = initial;
             for (const LrCurve &curve : curves)
               rate = rate * curve(steps, f64Number(1));
+            return rate;
+          },
+          [all = stepsOf(schedulers)](const Tensor &steps, const Tensor &initial, const Tensor &present) {
+            Tensor rate = present; // in which the schedules have made their step 0
+            for (const LrStep &step : all)
+              rate = burin::where(steps == 0.0, rate, step(steps, initial, rate));
             return rate;
           },
           where) {}

@@ -12,8 +12,15 @@ namespace burin::optim {
 
 /// The learning rate after `steps` steps, from the initial learning rate of the optimiser; all f64[].
 using LrCurve = std::function<Tensor(const Tensor &steps, const Tensor &initial)>;
+/// The learning rate after a step, which makes it `steps` steps, from the `present` one; all f64[].
+using LrStep = std::function<Tensor(const Tensor &steps, const Tensor &initial, const Tensor &present)>;
 
 /// Base of the schedules. The constructor sets the learning rate for step 0.
+///
+/// As in PyTorch, StepLR, MultiStepLR, ExponentialLR, ConstantLR, LinearLR, PolynomialLR and CosineAnnealingLR change
+/// the present learning rate by the factor of their curve from the step before to this one. Several of them on one
+/// optimiser multiply, and they keep what set_lr and ReduceLROnPlateau have changed. The other schedules, and those of
+/// a curve, set what the curve says.
 class BURIN_API LRScheduler {
 public:
   /// A schedule with any curve.
@@ -23,12 +30,21 @@ public:
   /// The step count.
   int64_t last_epoch() const;
   std::vector<double> get_last_lr() const;
-  /// "last_epoch".
+  /// "last_epoch", and "_last_lr", the learning rates of the groups (f64), which load_state_dict sets.
   StateDict state_dict() const;
   void load_state_dict(const StateDict &state, Location where = Location::current());
   const LrCurve &curve() const;
 
 protected:
+  /// A curve whose steps multiply the present rate over `least`.
+  struct Factor {
+    LrCurve curve;
+    double least = 0;
+  };
+  LRScheduler(const Optimizer &optimizer, const Factor &factor, Location where);
+  /// `advance` is called in each step, and for step 0.
+  LRScheduler(const Optimizer &optimizer, LrCurve curve, LrStep advance, Location where);
+  static std::vector<LrStep> stepsOf(const std::vector<LRScheduler> &schedulers);
   /// The curves of schedules of the optimiser; throws in the name of `kind` for others.
   static std::vector<LrCurve> curvesOf(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
                                        const char *kind, const Location &where);
@@ -107,13 +123,13 @@ public:
              Location where = Location::current());
 };
 
-/// A sequence of schedules: each starts with its step 0 at its milestone.
+/// A sequence of schedules: each starts with its step 0 at its milestone, from the initial learning rate.
 class BURIN_API SequentialLR : public LRScheduler {
 public:
   SequentialLR(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers, std::vector<int64_t> milestones,
                Location where = Location::current());
 };
-/// The product of the factors of several schedules of one optimiser.
+/// The steps of several schedules of one optimiser, one after the other.
 class BURIN_API ChainedScheduler : public LRScheduler {
 public:
   explicit ChainedScheduler(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
