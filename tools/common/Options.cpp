@@ -16,7 +16,7 @@ constexpr const char *kHelp =
                            repeats all of them N times. Prints the outputs with one element after each run
   --function NAME          function of the artifact to run (default: the first)
   --state FILE             initial states (safetensors), instead of those in the artifact
-  --save-state FILE        write the states after the last run
+  --save-state FILE        write the states after the last run, or before one that fails
   --dim NAME=SIZE          a symbolic size that no given input determines (default 1)
   --fix NAME=VALUE         burin run only: turns an ONNX input into a constant, @FILE or a number
   --seed N                 seed of the random inputs (default 0)

@@ -135,6 +135,7 @@ bool Runner::runAgain() {
     double start = nowUs();
     if (!runOnce())
       return false;
+    ++finished;
     if (isTimed)
       report.runUs.push_back(nowUs() - start);
   }
@@ -144,7 +145,11 @@ bool Runner::runAgain() {
 int Runner::runAll(std::span<const std::byte> bytes) {
   if (!load(bytes) || !prepareInputs() || !openSession(o.threads) || !startStates())
     return exitCode;
-  if (!(data.empty() ? runAgain() : runOverData()) || !saveStates() || !writeOutputs())
+  if (!(data.empty() ? runAgain() : runOverData())) {
+    keepStates();
+    return exitCode;
+  }
+  if (!saveStates() || !writeOutputs())
     return exitCode;
   if (o.json)
     printJson(report);

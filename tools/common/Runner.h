@@ -28,6 +28,8 @@ public:
   /// Initializes the states from --state or from the artifact.
   bool startStates();
   bool saveStates();
+  /// Saves the states of the runs before one that has failed, and says so.
+  void keepStates();
   bool writeOutputs();
   /// Compares the outputs with the files of --expect. Returns an exit code.
   int compareOutputs();
@@ -55,7 +57,7 @@ private:
     rt::NpyArray array;
   };
   std::vector<Data> data;
-  int64_t dataRuns = 0;
+  int64_t dataRuns = 0, finished = 0; // runs of the data; runs without an error
   std::vector<int64_t> symbolValues;
   std::vector<burin_tensor> given, produced;
 

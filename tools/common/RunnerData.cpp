@@ -53,6 +53,7 @@ bool Runner::runOverData() {
     }
     if (!runOnce())
       return false;
+    ++finished;
     if (!o.json)
       printSingles(run, report.outputs);
   }
@@ -79,6 +80,14 @@ bool Runner::saveStates() {
   if (!rt.artifact_state_count(artifact))
     return fail(kUsage, "--save-state: the artifact has no states");
   return fileOk(rt.session_save_states(session, o.saveState.c_str()));
+}
+
+void Runner::keepStates() {
+  const int code = exitCode;
+  if (finished == 0 || o.saveState.empty() || !saveStates())
+    return;
+  fail(code, "run " + std::to_string(finished + 1) + " of " + std::to_string(o.repeat * (data.empty() ? 1 : dataRuns)) +
+                 " failed; " + o.saveState + " has the states after run " + std::to_string(finished));
 }
 
 } // namespace burin::run
