@@ -27,6 +27,8 @@ TEST_CASE("state dicts of PyTorch are read") {
       checkClose(got.at(key), value, 1e-7, key);
     }
   }
+  CHECK(load_pth(pathOf("views")).at("e4m3").dtype() == f8e4m3fn);
+  CHECK(load_pth(pathOf("views")).at("e5m2").dtype() == f8e5m2);
   StateDict checkpoint = load_pth(pathOf("checkpoint"));
   CHECK(checkpoint.at("odd.bf16").dtype() == bf16);
   CHECK(checkpoint.at("odd.half").dtype() == f16);
@@ -57,7 +59,7 @@ TEST_CASE("what is no state dict is refused by name, and nothing runs") {
 }
 
 TEST_CASE("damaged files of PyTorch are refused or read, but never crash") {
-  const std::string good = bytesOf(pathOf("checkpoint"));
+  const std::string good = bytesOf(pathOf(GENERATE("checkpoint", "views")));
   const std::string path = (std::filesystem::temp_directory_path() / "burin-damaged.pth").string();
   auto attempt = [&](const std::string &bytes) {
     std::ofstream(path, std::ios::binary) << bytes;

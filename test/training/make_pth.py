@@ -42,6 +42,12 @@ cases["checkpoint"] |= short({"optimizer.state.1.exp_avg": optimizer.state[model
                               "optimizer.param_groups.0.betas.1": torch.tensor(0.999, dtype=torch.float64),
                               "epoch": torch.tensor(3), "rate": torch.tensor(0.5), "list.0": torch.ones(2),
                               "list.2": torch.tensor(-(2 ** 40)), "parameter": torch.ones(1)})
+views = {"rows": torch.tensor([[1.0, 2, 3]]).expand(4, 3), "all": torch.tensor(5).expand(2, 3),
+         "columns": base[:, 1:2].expand(3, 4), "overlapping": torch.arange(5.0).unfold(0, 3, 1),
+         "flag": torch.tensor([[True], [False]]).expand(2, 3), "e4m3": base[0].to(torch.float8_e4m3fn),
+         "e5m2": base.t().to(torch.float8_e5m2), "steps": base[::2, ::3]}
+torch.save(views, FOLDER / "inputs/views.pth")
+cases["views"] = short(views)
 torch.save(nn.Linear(1, 1), FOLDER / "inputs/module.pth")
 torch.save(model.state_dict(), FOLDER / "inputs/legacy.pth", _use_new_zipfile_serialization=False)
 

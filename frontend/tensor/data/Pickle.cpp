@@ -10,8 +10,12 @@ namespace burin::detail {
 using Kind = PickleValue::Kind;
 
 /// Functions that may be called: those in state dicts. The user of the reader implements them.
-static constexpr std::string_view kFunctions[] = {"torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter",
-                                                  "torch.Size", "torch.device", "collections.OrderedDict"};
+static constexpr std::string_view kFunctions[] = {"torch._utils._rebuild_tensor_v2",
+                                                  "torch._utils._rebuild_tensor_v3",
+                                                  "torch._utils._rebuild_parameter",
+                                                  "torch.Size",
+                                                  "torch.device",
+                                                  "collections.OrderedDict"};
 
 class PickleReader {
 public:

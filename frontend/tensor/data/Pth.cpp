@@ -24,6 +24,10 @@ constexpr std::pair<const char *, DType> kStorages[] = {
     {"torch.ShortStorage", DType::i16},     {"torch.IntStorage", DType::i32},    {"torch.LongStorage", DType::i64},
     {"torch.BoolStorage", DType::boolean}};
 
+/// Element types without a class of storages; tensors name them.
+constexpr std::pair<const char *, DType> kTypes[] = {{"torch.float8_e4m3fn", DType::f8e4m3fn},
+                                                     {"torch.float8_e5m2", DType::f8e5m2}};
+
 /// Elements, which several tensors may share.
 struct PthStorage {
   DType dtype;
@@ -162,10 +166,13 @@ private:
         throw PickleError("a parameter in it is described in an unknown way");
       return tensorOf(name, data);
     }
-    if (function != "torch._utils._rebuild_tensor_v2")
+    const bool isTyped = function == "torch._utils._rebuild_tensor_v3";
+    if (!isTyped && function != "torch._utils._rebuild_tensor_v2")
       return std::nullopt; // a size or a device
-    const auto &parts = itemsOf(*call.items[1], 4);
-    const PthStorage &storage = storageOf(*parts[0]);
+    const auto &parts = itemsOf(*call.items[1], isTyped ? 7 : 4);
+    PthStorage storage = storageOf(*parts[0], isTyped);
+    if (isTyped)
+      storage.dtype = typeOf(*parts[6], kTypes);
     const int64_t offset = sizeOf(*parts[1]);
     std::vector<int64_t> sizes, strides;
     for (const PickleValue *size : itemsOf(*parts[2], 0))
@@ -177,21 +184,26 @@ private:
     return elementsOf(name, storage, offset, sizes, strides);
   }
 
-  /// ("storage", type, key, device, number of elements).
-  const PthStorage &storageOf(const PickleValue &value) {
+  static DType typeOf(const PickleValue &name, std::span<const std::pair<const char *, DType>> among) {
+    auto type = std::ranges::find_if(among, [&](auto &known) { return name.text == known.first; });
+    if (type == among.end())
+      throw PickleError("it has a tensor of the type " + name.text.substr(0, 60) + ", which burin does not have");
+    return type->second;
+  }
+
+  /// ("storage", type, key, device, number of elements). The elements of untyped storages are bytes.
+  const PthStorage &storageOf(const PickleValue &value, bool isUntyped) {
     const auto &parts = itemsOf(value.kind == Kind::Persistent ? *value.items[0] : value, 5);
     const std::string &key = parts[2]->text;
     auto [found, isNew] = storages.try_emplace(key);
     if (!isNew)
       return found->second;
-    auto type = std::ranges::find_if(kStorages, [&](auto &known) { return parts[1]->text == known.first; });
-    if (type == std::end(kStorages))
-      throw PickleError("it has a tensor of the type " + parts[1]->text.substr(0, 60) + ", which burin does not have");
+    const DType type = isUntyped ? DType::u8 : typeOf(*parts[1], kStorages);
     auto entry = entries.find(folder + "data/" + key);
     if (entry == entries.end())
       throw PickleError("its archive lacks the elements data/" + key);
     PthStorage &storage = found->second;
-    storage.dtype = type->second;
+    storage.dtype = type;
     if (auto stored = rt::storedBytes(file->bytes(), entry->second)) {
       storage.bytes = *stored;
       storage.owner = file;
@@ -209,6 +221,7 @@ private:
     Shape shape(sizes.begin(), sizes.end());
     if (std::ranges::count(sizes, 0))
       return copyOf(nullptr, {storage.dtype, shape}, where);
+    constexpr int64_t kMostRepeated = int64_t(1) << 28; // elements of an expanded tensor, of which fewer are stored
     __int128 count = 1, last = offset, dense = 1;
     bool isDense = true;
     for (size_t i = sizes.size(); i-- > 0;) {
@@ -216,8 +229,11 @@ private:
       dense = isDense ? dense * sizes[i] : dense;
       count *= sizes[i];
       last += __int128(sizes[i] - 1) * strides[i];
-      if (count > held || last > held) // also expanded tensors, which repeat their elements
+      if (last > held)
         fail("\"" + name + "\" has more elements than are stored for it");
+      if (count > std::max(held, kMostRepeated))
+        fail("\"" + name + "\" repeats elements more than " + std::to_string(kMostRepeated) + " times",
+             "save it before it is expanded");
     }
     if (last >= held)
       fail("\"" + name + "\" has more elements than are stored for it");
