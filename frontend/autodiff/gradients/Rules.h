@@ -87,7 +87,13 @@ private:
   Tensor into(const Tensor &start, const Tensor &values, const std::string &how) const;
   Tensor read(const Tensor &values) const { return gather(values, places, axis); }
   Tensor share() const;
-  Tensor factorGradient(const Tensor &factor, const Tensor &products, const Tensor &zeros, const Tensor &g) const;
+  /// Of the factors of each product: the product of those that are not 0, and the number and the sum of those that are.
+  /// The sum is 0, but has a gradient, as the gradient of another factor has one at 0.
+  struct Factors {
+    Tensor products, zeros, sumOfZeros;
+  };
+  Factors factors() const;
+  Tensor factorGradient(const Tensor &factor, const Factors &all, const Tensor &g) const;
 };
 
 // ---- products

@@ -171,15 +171,22 @@ Tensor Scatter::share() const {
   return g / count;
 }
 
-/// The gradient of a factor, from the products of non-zero factors and the numbers of zero ones.
-Tensor Scatter::factorGradient(const Tensor &factor, const Tensor &products, const Tensor &zeros,
-                               const Tensor &g) const {
-  Tensor others = where(factor == 0, where(zeros == 1, products, 0.0), where(zeros == 0, products / factor, 0.0));
-  return g * others;
-}
-
 static Tensor oneIfZero(const Tensor &x) { return where(x == 0, 1.0, x); }
 static Tensor isZero(const Tensor &x) { return (x == 0).to(x.dtype()); }
+
+Scatter::Factors Scatter::factors() const {
+  return {into(oneIfZero(x), oneIfZero(updates), "mul"), into(isZero(x), isZero(updates), "add"),
+          into(where(x == 0, x, 0.0), where(updates == 0, updates, 0.0), "add")};
+}
+
+/// The gradient of a factor: the product of all others.
+Tensor Scatter::factorGradient(const Tensor &factor, const Factors &all, const Tensor &g) const {
+  const auto &[products, zeros, sum] = all;
+  Tensor nonZero = products / oneIfZero(factor);
+  Tensor ofZero = where(zeros == 1, products, where(zeros == 2, products * (sum - factor), 0.0));
+  Tensor ofOther = where(zeros == 0, nonZero, where(zeros == 1, nonZero * sum, 0.0));
+  return g * where(factor == 0, ofZero, ofOther);
+}
 
 Tensor Scatter::ofX() const {
   if (reduction == "add")
@@ -187,15 +194,15 @@ Tensor Scatter::ofX() const {
   if (reduction == "set")
     return into(g, zeros_like(updates), "set");
   if (reduction == "mul")
-    return factorGradient(x, into(oneIfZero(x), oneIfZero(updates), "mul"), into(isZero(x), isZero(updates), "add"), g);
+    return factorGradient(x, factors(), g);
   return where(x == result, share(), 0.0);
 }
 
 Tensor Scatter::ofUpdates() const {
   Tensor found = read(g), isCounted = isWritten;
   if (reduction == "mul") {
-    Tensor products = into(oneIfZero(x), oneIfZero(updates), "mul"), zeros = into(isZero(x), isZero(updates), "add");
-    found = factorGradient(updates, read(products), read(zeros), found);
+    const Factors all = factors();
+    found = factorGradient(updates, {read(all.products), read(all.zeros), read(all.sumOfZeros)}, found);
   } else if (reduction == "min" || reduction == "max") {
     found = where(updates == read(result), read(share()), 0.0);
   } else if (reduction == "set") { // of several updates of one position the last one wins
