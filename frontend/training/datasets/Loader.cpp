@@ -173,7 +173,8 @@ int64_t DataLoader::epoch() const { return state->epoch; }
 
 StateDict DataLoader::state_dict() const {
   return {{"epoch", from_vector(std::vector{state->epoch}, Shape{})},
-          {"batch", from_vector(std::vector{state->batch}, Shape{})}};
+          {"batch", from_vector(std::vector{state->batch}, Shape{})},
+          {"batch_size", from_vector(std::vector{state->options.batch_size}, Shape{})}};
 }
 void DataLoader::load_state_dict(const StateDict &given, Location where) {
   const Location place = inScope(where);
@@ -181,6 +182,13 @@ void DataLoader::load_state_dict(const StateDict &given, Location where) {
                 batch = given.at("batch", place).item<int64_t>(place);
   if (epoch < 0 || batch < 0)
     throw Error(place, "load_state_dict", "the place in the data is negative");
+  const Tensor *size = given.find("batch_size");
+  if (size && batch > 0 && size->item<int64_t>(place) != state->options.batch_size)
+    throw Error(place, "load_state_dict",
+                "the place in the data is batch " + std::to_string(batch) + " of " +
+                    std::to_string(size->item<int64_t>(place)) + " examples each, but this loader has batches of " +
+                    std::to_string(state->options.batch_size) +
+                    "; make it with the same batch_size, or change that at the end of an epoch");
   state->current.reset();
   state->epoch = epoch;
   state->batch = batch;

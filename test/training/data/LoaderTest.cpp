@@ -114,6 +114,15 @@ TEST_CASE("a stream goes on from its place in the middle of an epoch") {
   }
 }
 
+TEST_CASE("a place in the middle of an epoch is refused by a loader of another batch size") {
+  auto make = [](int64_t size) { return DataLoader(std::make_shared<Numbers>(20), {.batch_size = size}); };
+  DataLoader three = make(3), four = make(4);
+  four.load_state_dict(three.state_dict()); // the beginning of an epoch
+  three.next();
+  CHECK_ERROR(four.load_state_dict(three.state_dict()), "batch 1 of 3 examples", "batches of 4");
+  make(3).load_state_dict(three.state_dict());
+}
+
 TEST_CASE("an error of a stream names the example and ends the epoch") {
   for (int workers : {0, 2}) {
     auto set = std::make_shared<Numbers>(20);
