@@ -64,6 +64,8 @@ Tensor Tensor::grad(Location where) const {
   const Location place = inScope(where);
   if (isTraced() && Trace::active())
     return Trace::active()->gradient(*this, place);
+  if (!requires_grad()) // a leaf that no gradient flows to, as a frozen parameter
+    return Tensor();
   return leafOf(*this, "grad", place).gradient();
 }
 

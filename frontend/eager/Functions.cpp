@@ -27,8 +27,8 @@ void detail::checkFinite(const Tensor &tensor, const char *op, const Location &p
   for (size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
       throw Error(place, op,
-                  std::string(what) + ", " + str(tensor.spec()) + ", holds a " +
-                      (std::isnan(values[i]) ? "NaN" : "infinity") + " at position " + std::to_string(i) +
+                  std::string(what) + ", " + str(tensor.spec()) + ", holds " +
+                      (std::isnan(values[i]) ? "a NaN" : "an infinity") + " at position " + std::to_string(i) +
                       " of its elements in row-major order");
 }
 

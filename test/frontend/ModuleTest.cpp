@@ -17,6 +17,12 @@ std::vector<std::string> names(const StateDict &state) {
 }
 } // namespace
 
+TEST_CASE("str() of a module is its tree") {
+  auto net = nn::Sequential(nn::Linear(2, 3), nn::Tanh());
+  CHECK(str(net) == net.str());
+  CHECK(str(net).find("0: Linear(2, 3)") != std::string::npos);
+}
+
 TEST_CASE("modules know their parameters by dotted names") {
   auto net = nn::Sequential({{"block", Block()}, {"norm", nn::BatchNorm2d(3)}});
   CHECK(names(net.state_dict()) == std::vector<std::string>{"block.scale", "block.up.weight", "block.up.bias",

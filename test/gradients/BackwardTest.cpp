@@ -51,6 +51,39 @@ TEST_CASE("a tape is freed as backward() consumes it") {
   CHECK(largestDifference(x.grad(), exp(x.detach()) * 3) < 1e-5);
 }
 
+TEST_CASE("leaves without a gradient have an undefined one, and other values none") {
+  CHECK_FALSE(ones({2}).grad().defined());
+  Parameter frozen(ones({2}), false), weight(ones({2}));
+  CHECK_FALSE(frozen->grad().defined());
+  CHECK_FALSE(weight->grad().defined());
+  (Tensor(frozen) * weight).sum().backward();
+  CHECK_FALSE(frozen->grad().defined());
+  CHECK(floats(weight->grad()) == std::vector<float>{1, 1});
+  CHECK_ERROR((Tensor(weight) * 2).grad(), "no leaf");
+  CHECK_ERROR(frozen->set_grad(ones({2})), "requires no gradient");
+}
+
+TEST_CASE("second gradients of products by scatter, also of zeros") {
+  const Tensor indices = tensor({0, 0, 1, 1, 1, 0});
+  auto product = [&](const std::vector<Tensor> &in) {
+    return std::vector<Tensor>{scatter(in[0], indices, in[1], 0, "mul")};
+  };
+  auto gradients = [&](const std::vector<Tensor> &in) {
+    EnableGrad enabled;
+    std::vector<Tensor> xs;
+    for (const Tensor &x : in)
+      xs.push_back(x.requires_grad() ? x : Tensor(x).requires_grad_());
+    Tensor y = scatter(xs[0], indices, xs[1], 0, "mul");
+    return grad((y * tensor({2.0, 3.0, 5.0}, f64)).sum(), xs, std::nullopt, {.create_graph = true});
+  };
+  for (const std::vector<double> &x : {std::vector<double>{2, 3, 4}, {0, 3, 0}, {2, 0, 4}})
+    for (const std::vector<double> &u :
+         {std::vector<double>{2, 3, 4, 5, 6, 7}, {0, 3, 4, 5, 6, 7}, {0, 3, 0, 0, 6, 7}}) {
+      CHECK_NOTHROW(gradcheck(product, {from_vector(x), from_vector(u)}));
+      CHECK_NOTHROW(gradcheck(gradients, {from_vector(x), from_vector(u)}));
+    }
+}
+
 TEST_CASE("what requires no gradient is not recorded") {
   Tensor x = leaf(tensor({1.0f, 2.0f}));
   {
@@ -245,7 +278,7 @@ TEST_CASE("anomalies are found where they arise") {
     CHECK_ERROR(log(x.detach() - 1), "log", "NaN");
     std::string what = messageOf([&] { y.backward(); });
     CHECK(contains(what, "sqrt"));
-    CHECK(contains(what, "infinity"));
+    CHECK(contains(what, "an infinity"));
   }
 }
 

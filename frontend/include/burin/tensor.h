@@ -170,7 +170,8 @@ public:
   Tensor &requires_grad_(bool on = true, Location where = Location::current());
   /// Whether the tensor is not the result of a recorded call.
   bool is_leaf() const;
-  /// The gradient of a leaf from backward(); undefined before. As torch.Tensor.grad.
+  /// The gradient of a leaf from backward(); undefined before, and of tensors that require no gradient. As
+  /// torch.Tensor.grad.
   Tensor grad(Location where = Location::current()) const;
   /// Replaces the gradient; an undefined tensor removes it.
   void set_grad(const Tensor &gradient, Location where = Location::current()) const;

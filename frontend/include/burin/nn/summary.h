@@ -9,6 +9,9 @@ namespace detail {
 BURIN_API std::string summary(const nn::Module &module, const Graph &graph);
 } // namespace detail
 
+/// The tree of modules with their sizes, and the number of parameters: module.str().
+inline std::string str(const nn::Module &module) { return module.str(); }
+
 /// The tree of modules with the parameters and the FLOP of each for inputs of these types: two per product of matmul,
 /// dot_general, convolutions and attention, as torch.utils.flop_counter counts. Sizes may be symbolic. The body of a
 /// scan counts for all of its iterations, that of a while_loop once, and of two branches the larger one.
