@@ -152,8 +152,11 @@ void orderBuffers(rt::Plan &plan, ArrayRef<Dim> bytesOfBuffers) {
   };
   for (rt::Step &step : plan.steps)
     llvm::for_each(step.operands, renumber);
-  for (rt::Part &part : plan.parts)
+  for (rt::Part &part : plan.parts) {
     renumber(part.whole);
+    if (part.kind == rt::Part::Kind::Alternating)
+      renumber(part.other);
+  }
   for (rt::Symbol &symbol : plan.symbols)
     if (symbol.kind == rt::Symbol::Kind::Computed)
       renumber(symbol.count);

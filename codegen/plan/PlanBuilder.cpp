@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/ValueChecks.h"
+#include "passes/analysis/cost/BufferReuse.h"
 #include "passes/analysis/cost/DataDependentSizes.h"
 #include "passes/analysis/cost/KernelCost.h"
 #include "llvm/ADT/StringExtras.h"
@@ -217,8 +218,8 @@ private:
     v = passes::storedIn(v);
     if (auto it = slots.find(v); it != slots.end())
       return it->second;
-    if (Value states = statesBehind(v))
-      return slots[v] = slotOf(states);
+    if (OpOperand *use = initialState(v))
+      return slots[v] = initialSlot(cast<ScanOp>(use->getOwner()), use->getOperandNumber());
     if (auto constant = v.getDefiningOp<ConstantOp>())
       return slots[v] = {rt::Slot::Kind::Constant, tables.constant(constant)};
     return slots[v] = addBuffer(passes::byteSize(v));
@@ -231,17 +232,37 @@ private:
     return {rt::Slot::Kind::Buffer, uint32_t(plan.buffers.size() - 1)};
   }
 
-  /// Each worker that runs iterations has its own copy of a buffer; there is one copy if iterations are sequential.
-  static bool takesCopies(ScanOp loop) { return loop && loop.getStates() == 0 && isInlined(loop); }
-
-  /// The initial state of a loop is stored in front of the states of the iterations; fusion gives it a kernel of its
-  /// own. Returns the loop's result that `v` is the initial state of, or null.
-  static Value statesBehind(Value v) {
+  /// The initial state of a loop is stored where the first iteration reads it; fusion gives it a kernel of its own.
+  /// Returns the operand of a loop that `v` is the initial state of, or null.
+  static OpOperand *initialState(Value v) {
     if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
-      return {};
+      return nullptr;
     OpOperand &use = *v.use_begin();
     auto scan = dyn_cast<ScanOp>(use.getOwner());
-    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber()) : Value();
+    return scan && use.getOperandNumber() < scan.getStates() ? &use : nullptr;
+  }
+
+  // ---- states of loops
+  rt::Slot initialSlot(ScanOp scan, unsigned state) {
+    const Value result = scan.getResult(state);
+    if (!passes::alternates(scan, state))
+      return slotOf(result);
+    const Dim turns = scan.partCount();
+    if (turns.isStatic())
+      return turns.value() % 2 == 0 ? slotOf(result) : spareSlot(result);
+    return alternatingSlot(result, turns);
+  }
+
+  /// The second buffer of a state that alternates between the loop's result and this one.
+  rt::Slot spareSlot(Value result) {
+    auto found = spares.find(result);
+    return found != spares.end() ? found->second : spares[result] = addBuffer(passes::byteSize(result));
+  }
+
+  /// The result of the loop in iteration i if `begin` + i is even, else its second buffer.
+  rt::Slot alternatingSlot(Value result, const Dim &begin) {
+    plan.parts.push_back({slotOf(result), expr(begin), expr(0), rt::Part::Kind::Alternating, spareSlot(result)});
+    return {rt::Slot::Kind::Part, uint32_t(plan.parts.size() - 1)};
   }
 
   // ---- steps
@@ -370,35 +391,33 @@ private:
                             expr(reverse ? Dim(0) - bytes : bytes)});
       return rt::Slot{rt::Slot::Kind::Part, uint32_t(plan.parts.size() - 1)};
     };
-    Operation *terminator = body.getTerminator();
+    auto stateSlot = [&](unsigned i, bool isAfter) {
+      const Value result = scan.getResult(i);
+      const Dim bytes = isCarried(scan, i) ? Dim(0) : passes::byteSize(body.getArgument(i));
+      if (!passes::alternates(scan, i))
+        return partSlot(result, isAfter ? bytes : Dim(0), bytes, false);
+      outside.append({slotOf(result), spareSlot(result)});
+      return alternatingSlot(result, isAfter ? parts + 1 : parts); // the last iteration writes the result
+    };
     for (auto [i, operand] : llvm::enumerate(scan.getInputs())) {
       BlockArgument argument = body.getArgument(unsigned(i));
       operandOf[argument] = operand;
       if (i < scan.getStates())
-        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0,
-                                   isCarried(scan, int64_t(i)) ? Dim(0) : passes::byteSize(argument), false);
+        slots[argument] = stateSlot(unsigned(i), /*isAfter=*/false);
       else if (i < scan.firstWhole())
         slots[argument] = partSlot(operand, 0, passes::byteSize(argument), scan.getReverse());
       else
         outside.push_back(slots[argument] = slotOf(operand));
     }
     for (auto [i, result] : llvm::enumerate(scan.getResults())) {
-      Value part = terminator->getOperand(unsigned(i));
-      bool isState = i < scan.getStates();
-      if (isCarried(scan, int64_t(i))) {
-        slots[passes::skipReshapes(part)] = slotOf(body.getArgument(unsigned(i)));
-        continue;
-      }
-      slots[passes::skipReshapes(part)] =
-          partSlot(result, isState ? passes::byteSize(part) : 0, passes::byteSize(part), !isState && scan.getReverse());
+      Value part = body.getTerminator()->getOperand(unsigned(i));
+      slots[passes::skipReshapes(part)] = i < scan.getStates()
+                                              ? stateSlot(unsigned(i), /*isAfter=*/true)
+                                              : partSlot(result, 0, passes::byteSize(part), scan.getReverse());
     }
     uint32_t first = plan.steps.size();
-    LogicalResult added = success();
     loop = scan;
-    if (isInlined(scan))
-      added = addSteps(body);
-    else
-      callBody(callee);
+    LogicalResult added = isInlined(scan) ? addSteps(body) : callBody(callee);
     loop = {};
     if (plan.steps.size() == first)
       return failed(added) ? failure() : LogicalResult(scan.emitError("has no steps"));
@@ -411,7 +430,7 @@ private:
   }
 
   /// The body of a loop as a single step, if it runs functions itself.
-  void callBody(func::FuncOp body) {
+  LogicalResult callBody(func::FuncOp body) {
     rt::Step step;
     step.kind = rt::Step::Kind::Call;
     addPlan(step, body);
@@ -420,6 +439,7 @@ private:
     for (Value result : body.getBody().front().getTerminator()->getOperands())
       step.operands.push_back(slotOf(result));
     finish(step, body);
+    return success();
   }
 
   /// Marks the states whose new value a kernel writes over the old one.
@@ -449,21 +469,13 @@ private:
   llvm::DenseMap<Value, rt::Slot> slots;
   llvm::DenseMap<Operation *, uint32_t> stepOf;
   llvm::DenseMap<Value, Value> operandOf; // of arguments of loop bodies
+  llvm::DenseMap<Value, rt::Slot> spares; // of results of loops, see spareSlot
   std::vector<Dim> bufferBytes;
   ScanOp loop; // the loop whose body is being planned
   llvm::DenseSet<Operation *> loopBodies;
 };
 
 } // namespace
-
-void PlannedArtifact::writeWeights(std::span<std::byte> to) const {
-  for (auto [constant, value] : llvm::zip_equal(artifact.constants, weights)) {
-    std::vector<char> storage;
-    ArrayRef<char> bytes = constantBytes(value, storage);
-    assert(bytes.size() == constant.bytes);
-    std::memcpy(to.data() + constant.offset, bytes.data(), bytes.size());
-  }
-}
 
 FailureOr<PlannedArtifact> planArtifact(ModuleOp module, const UniqueKernels &kernels) {
   PlanTables tables(module, kernels);

@@ -15,6 +15,8 @@ bool isInlined(ScanOp scan) {
               .wasInterrupted();
 }
 
+bool takesCopies(ScanOp loop) { return loop && loop.getStates() == 0 && isInlined(loop); }
+
 PlanTables::PlanTables(ModuleOp module, const UniqueKernels &kernels) : kernels(kernels), module(module) {
   rt::Artifact &artifact = planned.artifact;
   artifact.producer = "burin " BURIN_VERSION;
@@ -118,6 +120,15 @@ void PlanTables::orderFunctions() {
   functions.insert(functions.end(), postorder.rbegin(), postorder.rend());
   for (auto [i, function] : llvm::enumerate(functions))
     plans[function] = uint32_t(i);
+}
+
+void PlannedArtifact::writeWeights(std::span<std::byte> to) const {
+  for (auto [constant, value] : llvm::zip_equal(artifact.constants, weights)) {
+    std::vector<char> storage;
+    ArrayRef<char> bytes = constantBytes(value, storage);
+    assert(bytes.size() == constant.bytes);
+    std::memcpy(to.data() + constant.offset, bytes.data(), bytes.size());
+  }
 }
 
 } // namespace burin::codegen

@@ -39,4 +39,8 @@ private:
 /// iteration calls the body.
 bool isInlined(ir::ScanOp scan);
 
+/// Whether each worker that runs iterations of the loop has its own copy of a buffer within; there is one copy if
+/// iterations are sequential, or if there is no loop.
+bool takesCopies(ir::ScanOp loop);
+
 } // namespace burin::codegen

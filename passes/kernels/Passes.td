@@ -102,10 +102,10 @@ def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleO
 }
 
 def CarryStatesPass : Pass<"burin-carry-states", "::mlir::ModuleOp"> {
-  let summary = "Lets a loop update a sum in place of which only the last value is read";
+  let summary = "Lets a loop overwrite states of which only the last value is read";
   let description = [{
-    The gradient of a tensor that all iterations of a loop use is a state of the gradient's loop, to which each iteration
-    adds. A loop keeps the states of all iterations; a carried one has a single buffer, which the iterations overwrite.
+    A loop keeps the states of all iterations; of a carried one it has a single buffer, which the iterations overwrite, or
+    two in turn. Gradients of a tensor that all iterations of a loop use are such states of the gradient's loop.
 
     Before:
     ```mlir

@@ -66,10 +66,10 @@ static std::vector<TouchedMemory> touchedBy(const Plan &plan, uint32_t index, co
   std::vector<TouchedMemory> all{{Steps + index, 0, 1, true}};
   for (uint32_t before : plan.steps[index].deps)
     all.push_back({Steps + before, 0, 1, false});
-  for (const Slot &slot : plan.steps[index].operands) {
+  auto touch = [&](const Slot &slot, bool isPart = false) {
     const bool isInput = slot.kind == Slot::Kind::Input, isOutput = slot.kind == Slot::Kind::Output;
     auto add = [&](TouchedMemory place) {
-      place.isWritten = uses.writes(index, slot);
+      place.isWritten = isPart || uses.writes(index, slot);
       all.push_back(place);
     };
     if (slot.kind == Slot::Kind::Buffer)
@@ -82,7 +82,14 @@ static std::vector<TouchedMemory> touchedBy(const Plan &plan, uint32_t index, co
       add({States + plan.stateOutputs[slot.index - plan.callerOutputs()].state, 0, 1});
     else if (isOutput)
       add({Outputs + slot.index, 0, 1});
-  }
+  };
+  for (const Slot &slot : plan.steps[index].operands)
+    if (slot.kind == Slot::Kind::Part) { // the initial value of a loop, in one of two places
+      touch(plan.parts[slot.index].whole, /*isPart=*/true);
+      touch(plan.parts[slot.index].other, /*isPart=*/true);
+    } else {
+      touch(slot);
+    }
   return all;
 }
 

@@ -272,7 +272,7 @@ private:
 
   void fillSteps() {
     const Stages::Stage &stage = stages.list[out.stage];
-    size_t operandCount = p.parts.size(), sizeCount = 0; // the wholes of parts have entries, too
+    size_t operandCount = 2 * p.parts.size(), sizeCount = 0; // the wholes of parts have entries, too
     for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
       operandCount += p.steps[i].operands.size(), sizeCount += p.steps[i].sizes.size();
     out.operands.reserve(operandCount); // BoundStep points into both
@@ -280,8 +280,10 @@ private:
     out.inputPatches.resize(p.inputs.size());
     out.outputPatches.resize(p.outputs.size());
     out.bufferPatches.resize(p.buffers.size());
-    for (const Part &part : p.parts)
+    for (const Part &part : p.parts) {
       addOperand(part.whole);
+      addOperand(part.kind == Part::Kind::Alternating ? part.other : part.whole);
+    }
     auto loop = p.loops.begin();
     while (loop != p.loops.end() && loop->firstStep < stage.firstStep)
       ++loop;
@@ -367,13 +369,14 @@ private:
   /// The parts of the first and of the last iteration must begin within the whole.
   void addPart(uint32_t entry, uint32_t index) {
     const Part &part = p.parts[index];
+    const bool alternates = part.kind == Part::Kind::Alternating;
     int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
     int64_t last = std::max<int64_t>(turns() - 1, 0);
     bool fits = !__builtin_mul_overflow(last, stride, &end) && !__builtin_add_overflow(end, begin, &end) &&
                 (turns() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
-    if (!fits)
+    if (!fits && !alternates)
       problems.add("part ", index, " of a loop of ", turns(), " turns lies outside of what it is a part of");
-    out.boundLoops.back().parts.push_back({entry, index, begin, stride});
+    out.boundLoops.back().parts.push_back({entry, 2 * index, alternates ? begin & 1 : begin, stride, alternates});
   }
 
   int64_t bytesOf(const Slot &slot) {
@@ -393,6 +396,8 @@ private:
   }
 
   void addOperand(const Slot &slot) {
+    if (const Part *part = slot.kind == Slot::Kind::Part && !inLoop ? &p.parts[slot.index] : nullptr)
+      return addOperand(out.values[part->begin] % 2 == 0 ? part->whole : part->other);
     uint32_t entry = uint32_t(out.operands.size());
     void *data = nullptr;
     switch (slot.kind) {
@@ -408,8 +413,7 @@ private:
         out.boundLoops.back().copies.push_back({entry, strides[loopOf(p, b)]});
       break;
     case Slot::Kind::Part:
-      if (inLoop)
-        addPart(entry, slot.index);
+      addPart(entry, slot.index);
       break;
     case Slot::Kind::Constant:
       data = out.place.isGpu() ? out.place.gpuWeights + a.constants[slot.index].offset
@@ -480,7 +484,9 @@ void ShapeBinding::enter(const BoundLoop &loop) {
 void *const *ShapeBinding::operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker) {
   void **own = loopOperands.data() + size_t(worker) * loop.entries;
   for (const BoundLoop::Part &part : loop.parts)
-    own[part.entry - loop.entry] = static_cast<std::byte *>(operands[part.base]) + part.begin + turn * part.stride;
+    own[part.entry - loop.entry] =
+        part.alternates ? operands[part.base + (part.begin + turn) % 2]
+                        : static_cast<std::byte *>(operands[part.base]) + part.begin + turn * part.stride;
   return own;
 }
 

@@ -67,6 +67,7 @@ struct BoundLoop {
   struct Part {
     uint32_t entry, base; // indices of operands
     int64_t begin, stride;
+    bool alternates; // the address is that of `base` or of the operand after it, see rt::Part
   };
   std::vector<Part> parts; // slices of tensors: entry's address is base's plus begin + iteration * stride bytes
   /// Operands in buffers of which each worker has a copy, and the distance between the copies in bytes.

@@ -159,8 +159,12 @@ std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order) {
       range.lastStep = 0;
   };
   for (uint32_t step = 0; step < plan.steps.size(); ++step)
-    for (const Slot &slot : plan.steps[step].operands)
-      touch(slot.kind == Slot::Kind::Part ? plan.parts[slot.index].whole : slot, step);
+    for (const Slot &slot : plan.steps[step].operands) {
+      const Part *part = slot.kind == Slot::Kind::Part ? &plan.parts[slot.index] : nullptr;
+      touch(part ? part->whole : slot, step);
+      if (part && part->kind == Part::Kind::Alternating)
+        touch(part->other, step);
+    }
   for (size_t i = 0; i < ranges.size(); ++i) {
     ranges[i].firstStep = std::min(ranges[i].firstStep, order.times[plan.buffers[i].firstStep]);
     ranges[i].lastStep = std::max({ranges[i].lastStep, lastTouch[i], ranges[i].firstStep});

@@ -10,7 +10,7 @@ namespace burin::rt {
 
 /// Version of files with products that a library may compute. Files without them have the version before, in which they
 /// are the same bytes.
-inline constexpr uint32_t kArtifactVersion = 15, kVersionWithoutProducts = 14;
+inline constexpr uint32_t kArtifactVersion = 16, kVersionWithoutProducts = 15;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -147,10 +147,18 @@ struct HostCall {
   std::vector<TensorInfo> inputs, results;
 };
 
-/// A part of an input, output, constant or buffer; a different one in each iteration of a loop.
+/// An operand that differs between the iterations of a loop.
 struct Part {
+  enum class Kind : uint8_t {
+    Strided, // a part of an input, output, constant or buffer: in iteration i it begins at begin + i * stride, in bytes
+    // All of `whole` in iteration i if begin + i is even, else all of `other`: a value that each iteration computes
+    // from that of the previous one. Outside of a loop: as in iteration 0.
+    Alternating,
+  };
   Slot whole;
-  ExprId begin = 0, stride = 0; // in bytes: the part of iteration i begins at begin + i * stride
+  ExprId begin = 0, stride = 0;
+  Kind kind = Kind::Strided;
+  Slot other = {}; // if alternating
 };
 
 /// Consecutive steps that run repeatedly. Iterations are independent, such as parts of a batch, and may run on any
@@ -301,7 +309,7 @@ template <class IO> void fields(IO &io, Step &x) {
      x.flops, x.bytes, x.deps, x.location, x.errorLocations);
 }
 template <class IO> void fields(IO &io, HostCall &x) { io(x.kind, x.label, x.function, x.inputs, x.results); }
-template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
+template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride, x.kind, x.other); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
 template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,

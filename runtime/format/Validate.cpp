@@ -200,8 +200,12 @@ private:
 
   // Liveness of the whole is checked in operand().
   bool part(const Part &p, size_t) {
-    return expr(p.begin) && expr(p.stride) && exists(p.whole) &&
-           (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
+    if (p.kind > Part::Kind::Alternating)
+      return fail(text("no kind ", int(p.kind)));
+    return expr(p.begin) && expr(p.stride) && isWhole(p.whole) && (p.kind == Part::Kind::Strided || isWhole(p.other));
+  }
+  bool isWhole(const Slot &slot) {
+    return exists(slot) && (slot.kind != Slot::Kind::Part || fail("is a part of a part"));
   }
 
   bool exists(const Slot &slot) {
@@ -227,12 +231,18 @@ private:
     const Loop *l = loopAround(step, step);
     if (slot.kind != Slot::Kind::Part)
       return live(slot, step, step);
-    const Slot &whole = p.parts[slot.index].whole;
-    bool own = whole.kind == Slot::Kind::Buffer && p.buffers[whole.index].perWorker;
-    if (!l || own)
+    const Part &part = p.parts[slot.index];
+    const bool alternates = part.kind == Part::Kind::Alternating;
+    auto isOwn = [&](const Slot &whole) {
+      return whole.kind == Slot::Kind::Buffer && p.buffers[whole.index].perWorker;
+    };
+    if ((!l && !alternates) || isOwn(part.whole) || (alternates && isOwn(part.other)))
       return fail(text("part ", slot.index, " is used outside a loop"));
-    return live(whole, l->firstStep, l->lastStep) && known(p.parts[slot.index].begin, step) &&
-           known(p.parts[slot.index].stride, step);
+    if (alternates && hasCopies(l))
+      return fail(text("part ", slot.index, " alternates in a loop of independent turns"));
+    const size_t first = l ? l->firstStep : step, last = l ? l->lastStep : step;
+    return live(part.whole, first, last) && (!alternates || live(part.other, first, last)) && known(part.begin, step) &&
+           known(part.stride, step);
   }
 
   bool step(const Step &s, size_t index) {

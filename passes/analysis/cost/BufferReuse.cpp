@@ -1,6 +1,8 @@
 #include "passes/analysis/cost/BufferReuse.h"
+#include "ir/dialect/Carried.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/OpFacts.h"
+#include "passes/analysis/cost/DataDependentSizes.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -46,6 +48,26 @@ bool mayReuseBuffer(KernelOp kernel, unsigned result, unsigned input) {
   auto alignment = inferIterationSpace(body);
   return alignment && alignment->contains(yielded) && alignment->contains(argument) &&
          samePlaces(*alignment, argument, yielded) && readOnlyAtItsPoint(argument);
+}
+
+int64_t overwrittenInput(KernelOp kernel, unsigned result) {
+  std::optional<ArrayRef<int64_t>> inPlace = kernel.getInPlace();
+  return inPlace ? (*inPlace)[result] : -1;
+}
+
+bool overwrites(Block &block, unsigned result, unsigned argument) {
+  Value at = storedIn(block.getTerminator()->getOperand(result));
+  for (auto kernel = at.getDefiningOp<KernelOp>(); kernel; kernel = at.getDefiningOp<KernelOp>()) {
+    const int64_t input = overwrittenInput(kernel, cast<OpResult>(at).getResultNumber());
+    if (input < 0)
+      return false;
+    at = storedIn(kernel.getInputs()[unsigned(input)]);
+  }
+  return at == block.getArgument(argument);
+}
+
+bool alternates(ScanOp scan, unsigned state) {
+  return isCarried(scan, state) && !overwrites(cast<func::FuncOp>(scan.body()).front(), state, state);
 }
 
 } // namespace burin::passes

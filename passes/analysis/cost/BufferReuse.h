@@ -8,4 +8,13 @@ namespace burin::passes {
 /// input only where it writes the same element of the result. Other readers of the input are the caller's concern.
 bool mayReuseBuffer(ir::KernelOp kernel, unsigned result, unsigned input);
 
+/// The index of the input that a kernel overwrites with this result, or -1.
+int64_t overwrittenInput(ir::KernelOp kernel, unsigned result);
+
+/// Whether kernels of the block write its result `result` over its argument `argument`, perhaps in several steps.
+bool overwrites(mlir::Block &block, unsigned result, unsigned argument);
+
+/// Whether a carried state of a loop needs two buffers: each iteration writes the one that it does not read.
+bool alternates(ir::ScanOp scan, unsigned state);
+
 } // namespace burin::passes

@@ -24,10 +24,13 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
         for (const Dim::Symbol &symbol : size.symbols())
           visit(symbol.name);
   };
-  // The initial state of a loop shares its buffer with the states that the iterations leave, whose sizes must be known.
+  // The initial state of a loop shares its buffer with the states that the iterations leave, whose sizes must be known;
+  // which of two buffers it is in depends on their number.
   for (OpOperand &use : op->getUses())
-    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && use.getOperandNumber() < scan.getStates())
+    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && use.getOperandNumber() < scan.getStates()) {
       visitShape(shapeOf(scan.getResult(use.getOperandNumber())));
+      visitShape({scan.partCount()});
+    }
   op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
       visitShape(shapeOf(operand));

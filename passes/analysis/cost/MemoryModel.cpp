@@ -59,6 +59,10 @@ private:
     if (isa<WhileOp>(op)) // the carried values alternate with the results between two buffers
       for (ValueId result : step.results)
         step.innerBytes += model.values[result].bytes;
+    if (auto scan = dyn_cast<ScanOp>(op))
+      for (unsigned i = 0; i < scan.getStates(); ++i)
+        if (alternates(scan, i))
+          step.innerBytes += model.values[step.results[i]].bytes;
     auto kernel = dyn_cast<KernelOp>(op);
     if (std::optional<ArrayRef<int64_t>> inPlace = kernel ? kernel.getInPlace() : std::nullopt)
       for (int64_t input : *inPlace)

@@ -1,7 +1,7 @@
 // In-place results: a result uses the buffer of an input that dies, if the kernel reads each element of that input only
 // where it writes the same element of the result. The new value of a state overwrites the old one if, in addition,
 // nothing can fail after the write starts: a run that fails leaves states unchanged. A carried state of a loop is
-// always overwritten, by a copy if the kernel cannot do it.
+// overwritten if all other readers can run before; otherwise it alternates between two buffers.
 #include "ir/dialect/Carried.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -66,21 +66,30 @@ private:
   }
 
   // ---- states
-  /// Argument `i` of a loop's body is in the buffer of its result `i`, which nothing else reads.
+  /// Lets the kernels that compute result `i` of a loop's body from argument `i` write it over the argument.
   static void updateCarried(Block &body, unsigned i) {
-    OpOperand &after = body.getTerminator()->getOpOperand(i);
-    auto result = dyn_cast<OpResult>(storedIn(after.get()));
-    auto kernel = result ? dyn_cast<KernelOp>(result.getOwner()) : KernelOp();
-    if (!kernel || inPlaceOf(kernel)[result.getResultNumber()] >= 0)
-      return;
-    SmallVector<unsigned> reads;
-    for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
-      if (storedIn(kernel.getInputs()[input]) == body.getArgument(i))
-        reads.push_back(input);
-    if (reads.size() == 1 && mayReuseBuffer(kernel, result, reads.front()))
-      bufferReuse(kernel, result, reads.front());
-    else if (!reads.empty())
-      copyByKernel(after);
+    if (!overwrites(body, i, i))
+      overwrite(storedIn(body.getTerminator()->getOperand(i)), body.getArgument(i));
+  }
+
+  /// Lets a kernel write `after` over `before`, or over a value that is written over `before` and dies there.
+  static bool overwrite(Value after, BlockArgument before) {
+    auto kernel = after.getDefiningOp<KernelOp>();
+    if (!kernel || kernel->getBlock() != before.getOwner() ||
+        overwrittenInput(kernel, cast<OpResult>(after).getResultNumber()) >= 0)
+      return false;
+    for (unsigned i = 0; i < kernel.getInputs().size(); ++i) {
+      Value input = storedIn(kernel.getInputs()[i]);
+      if (!mayReuseBuffer(kernel, cast<OpResult>(after), i))
+        continue;
+      if (input == before ? lastReader(before, kernel, 0, /*isLast=*/false) == 1 &&
+                                moveBehind(kernel, [&](Operation *op) { return reads(op, before); })
+                          : diesAt(input, kernel) && overwrite(input, before)) {
+        bufferReuse(kernel, cast<OpResult>(after), i);
+        return true;
+      }
+    }
+    return false;
   }
 
   /// Result `i` of the function is the new value of a state.
@@ -114,17 +123,28 @@ private:
   /// Moves the kernel after all other readers of `before` and all steps that can fail. Returns false if that is
   /// impossible because its results are needed earlier or because it can fail itself.
   static bool moveBehindReaders(KernelOp kernel, Value before) {
-    if (!checksOf(kernel).empty() || lastReader(before, kernel, 0, /*isLast=*/false) != 1)
-      return false;
+    return checksOf(kernel).empty() && lastReader(before, kernel, 0, /*isLast=*/false) == 1 &&
+           moveBehind(kernel, [&](Operation *op) { return canFail(op) || reads(op, before); });
+  }
+
+  /// Moves the kernel after all other ops that `isEarlier` names. Returns false if one of these, or an op before them,
+  /// uses its results or overwrites what it reads.
+  static bool moveBehind(KernelOp kernel, llvm::function_ref<bool(Operation *)> isEarlier) {
     Operation *last = nullptr;
     for (Operation &op : kernel->getBlock()->without_terminator())
-      if (&op != kernel && (canFail(&op) || reads(&op, before)))
+      if (&op != kernel && isEarlier(&op))
         last = &op;
     if (!last || last->isBeforeInBlock(kernel))
       return true;
     for (Value result : kernel.getResults())
       if (isUsedUpTo(result, last))
         return false;
+    for (Operation *op = kernel->getNextNode(); op != last->getNextNode(); op = op->getNextNode())
+      if (auto other = dyn_cast<KernelOp>(op))
+        for (unsigned i = 0; i < other.getNumResults(); ++i)
+          if (int64_t input = overwrittenInput(other, i);
+              input >= 0 && reads(kernel, storedIn(other.getInputs()[unsigned(input)])))
+            return false;
     kernel->moveAfter(last);
     return true;
   }

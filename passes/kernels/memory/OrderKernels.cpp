@@ -58,7 +58,8 @@ private:
   }
 
   /// Dependences of each step: on the makers of its operands; for a write to a state, on all readers of the old value
-  /// and on all steps that may fail; and for a step with effects, on the previous one.
+  /// and on all steps before it that may fail (in the body of a loop others may fail later); and for a step with
+  /// effects, on the previous one.
   void connect() {
     needs.resize(model.steps.size());
     std::vector<SmallVector<uint32_t>> readers(model.values.size());
@@ -76,7 +77,7 @@ private:
         need(uint32_t(at), makers[v]);
       for (ValueId v : step.overwritten) {
         need(uint32_t(at), readers[v]);
-        need(uint32_t(at), failing);
+        need(uint32_t(at), llvm::ArrayRef(failing).take_while([&](uint32_t other) { return other < at; }));
       }
     }
     if (model.steps.empty())

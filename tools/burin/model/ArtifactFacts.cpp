@@ -184,8 +184,11 @@ std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
   }
   case rt::Slot::Kind::Buffer:
     return std::string("buffer ") + bufferLetter(slot.index);
-  case rt::Slot::Kind::Part:
-    return "part of " + slotName(plan().parts[slot.index].whole);
+  case rt::Slot::Kind::Part: {
+    const rt::Part &part = plan().parts[slot.index];
+    return part.kind == rt::Part::Kind::Alternating ? slotName(part.whole) + " or " + slotName(part.other)
+                                                    : "part of " + slotName(part.whole);
+  }
   }
   return "";
 }

@@ -1,0 +1,123 @@
+// Values that a loop carries use one buffer or two: memory, results, gradients and errors.
+#include "runtime/support/Memory.h"
+#include "test/frontend/Check.h"
+
+namespace {
+
+constexpr int64_t kLarge = 1 << 18; // elements of 4 bytes
+constexpr size_t kBytes = 4 * kLarge, kSmall = 1 << 16;
+
+/// Returns the peak increase in bytes in use during `code`.
+template <class F> size_t extraBytes(F &&code) {
+  synchronize();
+  rt::Memory::shared().resetPeak();
+  size_t before = rt::Memory::shared().stats().inUse;
+  code();
+  synchronize();
+  return rt::Memory::shared().stats().peak - before;
+}
+
+bool areSame(const Tensor &x, const Tensor &y) { return x.shape() == y.shape() && eq(x, y).all().item<bool>(); }
+
+using Body = Tensor (*)(const Tensor &, const Tensor &);
+
+Tensor inPlace(const Tensor &i, const Tensor &x) { return tanh(x * 1.5) + i.to(f32) * 0.25; }
+Tensor moved(const Tensor &, const Tensor &x) { return (x.roll({1}, {0}) + x.roll({-1}, {0})) * 0.5; }
+Tensor ofSteps(const Tensor &i, const Tensor &x) { return x * 0.5 + cumsum(x + i.to(f32), 0) * 1e-3; }
+Tensor branching(const Tensor &i, const Tensor &x) {
+  return cond(i % 2 == 0, [&] { return x.roll({1}, {0}) + 1; }, [&] { return x * 0.5; });
+}
+
+/// Three states of which each depends on others, and one that never changes.
+std::vector<Tensor> mixed(const Tensor &i, const std::vector<Tensor> &s) {
+  return {s[1] + i.to(f32), s[0].roll({1}, {0}) - s[1], s[2] * 0.5 + s[0], s[3]};
+}
+
+std::vector<Tensor> mixedLoop(const Dim &turns, const Tensor &x) {
+  ScanStep step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+    return ScanResult{mixed(e[0], s), {}};
+  };
+  return scan(step, {x, x * 2, x + 1, x - 1}, {iota({turns}, i64)}).states;
+}
+
+} // namespace
+
+TEST_CASE("a loop holds two versions of a carried value at most, whatever its length") {
+  manual_seed(3);
+  const Tensor x = randn({kLarge});
+  for (Body body : {inPlace, moved, ofSteps, branching})
+    for (int64_t turns : {3, 4, 40}) {
+      const Tensor want = fori_loop(0, turns, body, x).wait();
+      auto loop = jit([=](const Tensor &x) { return fori_loop(0, turns, body, x); });
+      Tensor got;
+      const size_t bytes = extraBytes([&] { got = loop(x).wait(); });
+      INFO(turns << " turns, " << bytes << " bytes");
+      CHECK(bytes <= 3 * kBytes + kSmall); // the result, the other version, and a value within the body
+      CHECK(areSame(got, want));
+    }
+}
+
+TEST_CASE("carried values are right for every length, fixed or symbolic") {
+  const Tensor x = tensor({0.5f, -1.0f, 2.0f, 3.5f});
+  auto symbolic = compile(trace([](const Tensor &rows, const Tensor &x) { return mixedLoop(rows.size(0), x); },
+                                {{f32, {Dim("n"), 2}}, {f32, {4}}}));
+  for (int64_t turns = 0; turns < 7; ++turns) {
+    std::vector<Tensor> want{x, x * 2, x + 1, x - 1};
+    for (int64_t i = 0; i < turns; ++i)
+      want = mixed(tensor(i), want);
+    const std::vector<Tensor> got = symbolic.run({zeros({turns, 2}), x});
+    const std::vector<Tensor> fixed =
+        turns < 2 ? got : compile(trace([=](const Tensor &x) { return mixedLoop(turns, x); }, {{f32, {4}}})).run({x});
+    REQUIRE(got.size() == 4);
+    for (size_t i = 0; i < 4; ++i) {
+      INFO(turns << " turns, state " << i);
+      CHECK(areSame(got[i], want[i]));
+      CHECK(areSame(fixed[i], want[i]));
+    }
+  }
+}
+
+TEST_CASE("carried values are right if the run determines the length") {
+  auto f = [](const Tensor &x, const Tensor &s) {
+    auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      return ScanResult{{s[0].roll({1}, {0}) + e[0], s[1] * 0.5 + e[0]}, {}};
+    };
+    ScanResult all = scan(step, {s, s}, {masked_select(x, x > 0)});
+    return std::vector{all.states[0], all.states[1]};
+  };
+  const Tensor s = tensor({1.0f, 2.0f, 4.0f});
+  Artifact compiled = compile(trace(f, {{f32, {5}}, {f32, {3}}}));
+  for (int count = 0; count <= 5; ++count) {
+    const Tensor x = where(arange(5) < count, arange(5).to(f32) + 1, Tensor(-1.0).to(f32));
+    const std::vector<Tensor> want = f(x, s), got = compiled.run({x, s});
+    INFO(count << " elements");
+    CHECK(areSame(got[0], want[0]));
+    CHECK(areSame(got[1], want[1]));
+  }
+}
+
+TEST_CASE("all versions of a carried value are there for those who read them") {
+  Tensor x = tensor({0.5f, -1.0f, 2.0f});
+  auto lossOf = [](const Tensor &x) {
+    return fori_loop(0, 5, [](const Tensor &i, const Tensor &s) { return tanh(s * 1.1 + i.to(f32)); }, x);
+  };
+  auto gradient = [=](const Tensor &x) {
+    Tensor last = lossOf(x);
+    return std::pair(last, grad(last.sum(), {x})[0]);
+  };
+  auto [gotLast, gotSlope] = jit(gradient)(x);
+  Tensor last = lossOf(x.requires_grad_()), slope = grad(last.sum(), {x})[0];
+  CHECK(largestDifference(gotLast, last) < 1e-6);
+  CHECK(largestDifference(gotSlope, slope) < 1e-6);
+  auto stacked = [](const Tensor &x) {
+    auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      Tensor next = s[0] * 2 + e[0];
+      return ScanResult{{next, s[1] + next}, {next, s[1]}};
+    };
+    ScanResult all = scan(step, {x, x}, {arange(4).to(f32)});
+    return std::vector{all.states[0], all.states[1], all.outputs[0], all.outputs[1]};
+  };
+  const std::vector<Tensor> want = stacked(x), got = compile(trace(stacked, {{f32, {3}}})).run({x});
+  for (size_t i = 0; i < want.size(); ++i)
+    CHECK(areSame(got[i], want[i]));
+}
