@@ -1,9 +1,11 @@
-// Marks scatters whose indices another op checks. The gradient of an embedding adds rows at indices that the forward
-// pass has read and checked. Without checks of its own its kernel cannot fail, so that it need not run before states
-// are updated.
+// Marks scatters whose indices another op checks, or that are in range by construction. The gradient of an embedding
+// adds rows at indices that the forward pass has read and checked; a part of a tensor is set at positions that are
+// chosen from those of all elements. Without checks of its own the kernel cannot fail, so that it need not run before
+// states are updated, and may overwrite a state.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace burin::ir;
@@ -28,15 +30,46 @@ struct MarkCheckedIndicesPass : impl::MarkCheckedIndicesPassBase<MarkCheckedIndi
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (ScatterOp scatter : llvm::make_early_inc_range(function.getOps<ScatterOp>()))
-        if (!scatter.getDrop() && isChecked(scatter))
+        if (!scatter.getDrop() && (isChecked(scatter) || areWithin(scatter.getIndices(), sizeOf(scatter))))
           scatter.setDrop(true);
   }
 
 private:
+  static Dim sizeOf(ScatterOp scatter) { return shapeOf(scatter.getX())[scatter.getAxis()]; }
+
+  /// Whether all elements are in [0, size): they are elements of an iota or of a constant, wherever these stand. A take
+  /// whose own indices are out of range ends the run before the scatter.
+  static bool areWithin(Value indices, const Dim &size) {
+    Operation *op = indices.getDefiningOp();
+    while (op &&
+           isa<BroadcastToOp, FlipOp, GatherOp, ReshapeOp, SliceOp, SqueezeOp, TakeOp, TransposeOp, UnsqueezeOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    if (auto iota = dyn_cast_or_null<IotaOp>(op)) {
+      const Dim count = shapeOf(iota.getResult())[iota.getAxis()];
+      const std::optional<int64_t> most = upperBound(count), least = lowerBound(size);
+      return dtypeOf(iota.getResult()) == DType::i64 && (count == size || (most && least && *most <= *least));
+    }
+    auto constant = dyn_cast_or_null<ConstantOp>(op);
+    return constant && lowerBound(size) && areWithin(constant, *lowerBound(size));
+  }
+  static bool areWithin(ConstantOp indices, int64_t size) {
+    if (dtypeOf(indices.getResult()) != DType::i64)
+      return false;
+    std::vector<char> storage;
+    ArrayRef<char> bytes = constantBytes(indices.getValue(), storage);
+    for (size_t at = 0; at < bytes.size(); at += sizeof(int64_t)) {
+      int64_t index;
+      std::memcpy(&index, bytes.data() + at, sizeof index);
+      if (index < 0 || index >= size)
+        return false;
+    }
+    return true;
+  }
+
   /// Whether another op of the function, which always runs, rejects all indices that the scatter would reject.
   static bool isChecked(ScatterOp scatter) {
     Value source = sourceOf(scatter.getIndices());
-    const Dim size = shapeOf(scatter.getX())[scatter.getAxis()];
+    const Dim size = sizeOf(scatter);
     SmallVector<Value> shown{source};
     while (!shown.empty()) {
       Value v = shown.pop_back_val();

@@ -323,10 +323,11 @@ def MarkPartialSortsPass : Pass<"burin-mark-partial-sorts", "::mlir::ModuleOp"> 
 }
 
 def MarkCheckedIndicesPass : Pass<"burin-mark-checked-indices", "::mlir::ModuleOp"> {
-  let summary = "Marks scatters whose indices another op has checked";
+  let summary = "Marks scatters whose indices are known to be in range";
   let description = [{
-    The gradient of an embedding adds rows at the indices that the forward pass has read and checked. The scatter need not
-    check them again, and as a kernel that cannot fail it need not run before states are updated.
+    The gradient of an embedding adds rows at the indices that the forward pass has read and checked. Setting a part of a
+    tensor writes positions that are chosen from those of all elements. The scatter need not check such indices, and as a
+    kernel that cannot fail it need not run before states are updated, and may overwrite a state.
 
     Before:
     ```mlir

@@ -17,6 +17,15 @@ template <class F> size_t extraBytes(F &&code) {
   return rt::Memory::shared().stats().peak - before;
 }
 
+/// The error of a run is thrown where its result is awaited, and by synchronize().
+template <class F> void checkFails(F &&code) {
+  CHECK_THROWS_AS(code(), Error);
+  try {
+    synchronize();
+  } catch (const Error &) {
+  }
+}
+
 bool areSame(const Tensor &x, const Tensor &y) { return x.shape() == y.shape() && eq(x, y).all().item<bool>(); }
 
 using Body = Tensor (*)(const Tensor &, const Tensor &);
@@ -120,4 +129,47 @@ TEST_CASE("all versions of a carried value are there for those who read them") {
   const std::vector<Tensor> want = stacked(x), got = compile(trace(stacked, {{f32, {3}}})).run({x});
   for (size_t i = 0; i < want.size(); ++i)
     CHECK(areSame(got[i], want[i]));
+}
+
+namespace {
+
+constexpr int64_t kRows = 64, kColumns = kLarge / kRows;
+
+} // namespace
+
+TEST_CASE("parts of states are set in place where the indices are known to be in range") {
+  manual_seed(5);
+  const Tensor start = randn({4, kRows / 4, kColumns}), row = randn({kColumns});
+  using Change = std::function<void(Tensor &, const Tensor &, const Tensor &)>;
+  const Change changes[] = {
+      [](Tensor &w, const Tensor &row, const Tensor &) { w.set({3, 5}, row); },
+      [](Tensor &w, const Tensor &row, const Tensor &) { w.set({-1}, row); },
+      [](Tensor &w, const Tensor &row, const Tensor &i) { w.set({i}, row); },
+      [](Tensor &w, const Tensor &row, const Tensor &i) { w.set({i, i}, row); },
+      [](Tensor &w, const Tensor &row, const Tensor &i) { w.set({i.clamp(0, 3), 5}, row); },
+      [](Tensor &w, const Tensor &row, const Tensor &i) { w.set({i, Slice(2, 4)}, w[{i, Slice(3, 5)}] + row); },
+  };
+  for (const Change &change : changes) {
+    Parameter p = Parameter::state(start + 0, "p");
+    auto f = jit([p, change](const Tensor &row, const Tensor &i) mutable {
+      Tensor w = p.value();
+      change(w, row, i);
+      p.set(w);
+      return row + 1;
+    });
+    Tensor want = start + 0;
+    for (int64_t i : {2, 0}) {
+      INFO("change " << &change - changes << ", index " << i);
+      change(want, row, tensor(i));
+      const void *place = p->bytes().data();
+      f(row, tensor(i)).wait();
+      CHECK(p->bytes().data() == place);
+      CHECK(areSame(p.value(), want));
+    }
+    const auto number = &change - changes;
+    if (number < 2 || number == 4)
+      continue;
+    checkFails([&] { f(row, tensor(int64_t(kRows))).wait(); }); // before anything is written
+    CHECK(areSame(p.value(), want));
+  }
 }

@@ -101,7 +101,7 @@ private:
     for (BlockArgument argument : block.getArguments())
       if (function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), kStateAttr) == state)
         before = argument;
-    if (!kernel || kernel->getBlock() != &block || !before || shapeOf(before) != shapeOf(after) || isReturned(before) ||
+    if (!kernel || kernel->getBlock() != &block || !before || !haveSameBytes(before, after) || isReturned(before) ||
         isReturnedElsewhere(after, i))
       return;
     for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
@@ -110,6 +110,10 @@ private:
           bufferReuse(kernel, cast<OpResult>(after), input);
         return;
       }
+  }
+
+  static bool haveSameBytes(Value x, Value y) {
+    return dtypeOf(x) == dtypeOf(y) && elements(shapeOf(x)) == elements(shapeOf(y));
   }
 
   static bool isReturnedElsewhere(Value v, unsigned index) {
