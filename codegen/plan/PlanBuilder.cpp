@@ -218,8 +218,8 @@ private:
     v = passes::storedIn(v);
     if (auto it = slots.find(v); it != slots.end())
       return it->second;
-    if (OpOperand *use = initialState(v))
-      return slots[v] = initialSlot(cast<ScanOp>(use->getOwner()), use->getOperandNumber());
+    if (OpOperand *initial = passes::initialInPlace(v))
+      return slots[v] = initialSlot(initial->getOwner(), initial->getOperandNumber());
     if (auto constant = v.getDefiningOp<ConstantOp>())
       return slots[v] = {rt::Slot::Kind::Constant, tables.constant(constant)};
     return slots[v] = addBuffer(passes::byteSize(v));
@@ -232,20 +232,12 @@ private:
     return {rt::Slot::Kind::Buffer, uint32_t(plan.buffers.size() - 1)};
   }
 
-  /// The initial state of a loop is stored where the first iteration reads it; fusion gives it a kernel of its own.
-  /// Returns the operand of a loop that `v` is the initial state of, or null.
-  static OpOperand *initialState(Value v) {
-    if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
-      return nullptr;
-    OpOperand &use = *v.use_begin();
-    auto scan = dyn_cast<ScanOp>(use.getOwner());
-    return scan && use.getOperandNumber() < scan.getStates() ? &use : nullptr;
-  }
-
   // ---- states of loops
-  rt::Slot initialSlot(ScanOp scan, unsigned state) {
-    const Value result = scan.getResult(state);
-    if (!passes::alternates(scan, state))
+  /// The initial state of a loop is stored where the first iteration reads it; it has a kernel of its own.
+  rt::Slot initialSlot(Operation *loop, unsigned state) {
+    const Value result = loop->getResult(state);
+    auto scan = dyn_cast<ScanOp>(loop);
+    if (!scan || !passes::alternates(scan, state))
       return slotOf(result);
     const Dim turns = scan.partCount();
     if (turns.isStatic())
@@ -267,6 +259,8 @@ private:
 
   // ---- steps
   void addStep(KernelOp kernel) {
+    if (passes::isIdentity(kernel))
+      return addIdentity(kernel);
     rt::Step step;
     step.kernel = tables.kernels.indexOf.lookup(kernel);
     const KernelInterface &interface = tables.kernels.kernels[step.kernel].interface;
@@ -285,13 +279,7 @@ private:
       addInput(step, input);
       bytes = bytes + passes::bytesRead(kernel.getBody().getArgument(unsigned(i)), input);
     }
-    if (auto inPlace = kernel.getInPlace())
-      for (auto [result, input] : llvm::zip(kernel.getResults(), *inPlace))
-        if (input >= 0) {
-          slots[result] = slotOf(kernel.getInputs()[input]);
-          if (slots[result].kind == rt::Slot::Kind::Input)
-            waitForReaders(step, slots[result]);
-        }
+    placeInPlace(kernel, &step);
     for (Value result : kernel.getResults()) {
       step.operands.push_back(slotOf(result));
       bytes = bytes + passes::byteSize(result);
@@ -300,6 +288,23 @@ private:
     step.flops = expr(passes::flopsOf(kernel));
     stepOf[kernel] = uint32_t(plan.steps.size());
     plan.steps.push_back(std::move(step));
+  }
+
+  /// Readers wait for the step that computed the value.
+  void addIdentity(KernelOp kernel) {
+    placeInPlace(kernel);
+    if (auto producer = stepOf.find(outside(kernel.getInputs().front()).getDefiningOp()); producer != stepOf.end())
+      stepOf[kernel] = producer->second;
+  }
+
+  /// Places results that overwrite operands. The step, if there is one, waits until it may do so.
+  void placeInPlace(Operation *op, rt::Step *step = nullptr) {
+    for (OpResult result : op->getResults())
+      if (int64_t input = passes::overwrittenInput(op, result.getResultNumber()); input >= 0) {
+        const rt::Slot slot = slots[result] = slotOf(op->getOperand(unsigned(input)));
+        if (step && slot.kind == rt::Slot::Kind::Input)
+          waitForReaders(*step, slot);
+      }
   }
 
   /// A step that overwrites a state waits for all readers of the old value and for all steps that can fail.
@@ -331,11 +336,14 @@ private:
       addPlan(step, applied);
     for (Value operand : op->getOperands())
       addInput(step, operand);
+    placeInPlace(op, &step);
     for (Value result : op->getResults())
       step.operands.push_back(slotOf(result));
     if (auto loop = dyn_cast<WhileOp>(op))
-      for (Value result : loop.getResults())
-        step.operands.push_back(addBuffer(passes::byteSize(result)));
+      for (OpResult result : loop->getResults())
+        step.operands.push_back(passes::isUpdatedInPlace(loop, result.getResultNumber())
+                                    ? slotOf(result)
+                                    : addBuffer(passes::byteSize(result)));
     finish(step, op);
   }
 

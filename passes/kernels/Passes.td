@@ -140,6 +140,8 @@ def InPlaceResultsPass : Pass<"burin-in-place-results", "::mlir::ModuleOp"> {
   let description = [{
     The kernel must read each element of that input only where it writes the same element of the result. The new value of
     a state overwrites the old one only if, in addition, no later step can fail: a failed run leaves states unchanged.
+    Values that loops carry are overwritten by the body if all other readers of the old value can run before; so are
+    values that both branches of an `if` return, overwritten or as they are.
 
     Before:
     ```mlir

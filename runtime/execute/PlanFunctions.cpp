@@ -113,7 +113,8 @@ Status PlanRunner::call(const Step &step, size_t which, std::span<const int64_t>
   return runner.execute();
 }
 
-/// The carried values alternate between the results and the buffers, starting from the initial ones.
+/// The carried values alternate between the results and the buffers, starting from the initial ones. A value that the
+/// body overwrites has one place for all three.
 Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
   PlanRunner &condition = callee(step, 0), &body = callee(step, 1);
   const size_t split = condition.plan.symbols.size();
@@ -150,7 +151,7 @@ Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, 
   }
   if (values != results)
     for (uint32_t i = 0; i < carried; ++i)
-      if (uint64_t bytes = body.current(0).outputBytes(i))
+      if (uint64_t bytes = body.current(0).outputBytes(i); bytes && results[i] != values[i])
         context.gpu ? context.gpu->copy(results[i], values[i], bytes) : (void)std::memcpy(results[i], values[i], bytes);
   return {};
 }
@@ -205,7 +206,8 @@ Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbo
     bytes.push_back(body.current(0).outputBytes(i));
   auto copyToResults = [&](void *const *from) {
     for (uint32_t i = 0; i < carried; ++i)
-      gpu.copy(results[i], from[i], bytes[i]);
+      if (results[i] != from[i])
+        gpu.copy(results[i], from[i], bytes[i]);
   };
 
   copyToResults(operands);

@@ -115,6 +115,7 @@ struct Step {
     Branch, // operands: a bool, inputs, outputs; runs plans[0] if the bool is true, else plans[1]
     // Operands: inputs, the first of which are the carried values, as many as there are results; results; a buffer for
     // each carried value. While plans[0] yields true, plans[1] computes the next carried values; both take all inputs.
+    // A value that plans[1] overwrites has the same place as an input, a result and a buffer.
     While,
     Host, // the host runs hostCalls[hostCall]
   };

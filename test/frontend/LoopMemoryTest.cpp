@@ -135,7 +135,77 @@ namespace {
 
 constexpr int64_t kRows = 64, kColumns = kLarge / kRows;
 
+Tensor setRow(const Tensor &i, const Tensor &x) {
+  Tensor next = x;
+  next.set({i}, next[{i}] * 2 + i.to(f32));
+  return next;
+}
+
 } // namespace
+
+TEST_CASE("a row of a carried value is set in place") {
+  manual_seed(4);
+  const Tensor x = randn({kRows, kColumns}), turns = tensor(int64_t(7));
+  Tensor want = x;
+  for (int64_t i = 0; i < 7; ++i)
+    want = setRow(tensor(i), want);
+  auto counted = jit([](const Tensor &x, const Tensor &) { return fori_loop(0, 7, setRow, x); });
+  auto open = jit([](const Tensor &x, const Tensor &n) {
+    auto body = [](const Tensor &i, const Tensor &v) { return std::pair(i + 1, setRow(i, v)); };
+    auto isBelow = [&](const Tensor &i, const Tensor &) { return i < n; };
+    return while_loop(isBelow, body, std::pair(zeros({}, i64), x)).second;
+  });
+  for (auto &loop : {std::function<Tensor(const Tensor &, const Tensor &)>(counted), {open}}) {
+    Tensor got;
+    const size_t bytes = extraBytes([&] { got = loop(x, turns).wait(); });
+    INFO(bytes << " bytes");
+    CHECK(bytes <= kBytes + 4 * kSmall); // the result, and rows
+    CHECK(areSame(got, want));
+    CHECK(areSame(loop(x, turns), want));
+  }
+  CHECK(areSame(open(x, zeros({}, i64)), x));
+}
+
+TEST_CASE("a while loop keeps what is read of its carried values") {
+  auto loop = [](const Tensor &x, const Tensor &n) {
+    auto body = [](const Tensor &i, const Tensor &v, const Tensor &old) {
+      Tensor next = setRow(i % 4, v);
+      return std::tuple(i + 1, next, old + v.roll({1}, {0}));
+    };
+    auto isBelow = [&](const Tensor &i, const Tensor &, const Tensor &) { return i < n; };
+    auto [i, last, sum] = while_loop(isBelow, body, std::tuple(zeros({}, i64), x, x));
+    return std::vector{last, sum, x + last};
+  };
+  const Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f}).reshape({4, 1});
+  Graph graph = trace(loop, {{f32, {4, 1}}, {i64, {}}});
+  Artifact compiled = compile(graph);
+  for (int64_t n : {0, 1, 2, 5, 6}) {
+    const std::vector<Tensor> want = loop(x, tensor(n)), got = compiled.run({x, tensor(n)});
+    for (size_t i = 0; i < want.size(); ++i) {
+      INFO(n << " turns, result " << i);
+      CHECK(areSame(got[i], want[i]));
+    }
+  }
+}
+
+TEST_CASE("a run that fails in a loop leaves inputs and states as they were") {
+  const Tensor x = tensor({1.0f, 2.0f, 3.0f, 4.0f}).reshape({4, 1});
+  const Tensor before = x + 0;
+  Parameter p = Parameter::state(x + 0, "p");
+  auto f = jit([p](const Tensor &x, const Tensor &n) mutable {
+    auto body = [&](const Tensor &i, const Tensor &v) {
+      p.set(setRow(i, p.value()));
+      return std::pair(i + 1, setRow(i, v));
+    };
+    auto isBelow = [&](const Tensor &i, const Tensor &) { return i < n; };
+    return while_loop(isBelow, body, std::pair(zeros({}, i64), x)).second;
+  });
+  checkFails([&] { f(x, tensor(int64_t(5))).wait(); });
+  CHECK(areSame(x, before));
+  CHECK(areSame(p.value(), before));
+  CHECK(areSame(f(x, tensor(int64_t(4))), p.value()));
+  CHECK(areSame(x, before));
+}
 
 TEST_CASE("parts of states are set in place where the indices are known to be in range") {
   manual_seed(5);
@@ -171,5 +241,114 @@ TEST_CASE("parts of states are set in place where the indices are known to be in
       continue;
     checkFails([&] { f(row, tensor(int64_t(kRows))).wait(); }); // before anything is written
     CHECK(areSame(p.value(), want));
+  }
+}
+
+TEST_CASE("parts of a state are set in place one after the other") {
+  Parameter p = Parameter::state(zeros({kRows, kColumns}), "p");
+  auto step = [p](const Tensor &row) mutable {
+    Tensor w = p.value();
+    w.set({1}, row).set({3}, w[1] * 2);
+    p.set(tanh(w));
+    return row + 1;
+  };
+  auto f = jit(step);
+  const Tensor row = arange(kColumns).to(f32);
+  step(row);
+  const Tensor want = p.value() + 0;
+  p.set(zeros({kRows, kColumns}));
+  const void *place = p->bytes().data();
+  f(row).wait();
+  CHECK(p->bytes().data() == place);
+  CHECK(areSame(p.value(), want));
+}
+
+TEST_CASE("a state that one branch sets stays in place") {
+  Parameter p = Parameter::state(zeros({kRows, kColumns}), "p");
+  auto f = jit([p](const Tensor &n, const Tensor &isOn) mutable {
+    return cond(
+        isOn,
+        [&] {
+          p.set(setRow(n, p.value()));
+          return n + 1;
+        },
+        [&] { return n; });
+  });
+  const Tensor on = ones({}, boolean), off = zeros({}, boolean);
+  Tensor want = zeros({kRows, kColumns});
+  for (int64_t n : {3, 0, 3}) {
+    const void *place = p->bytes().data();
+    CHECK(f(tensor(n), on).item<int64_t>() == n + 1);
+    want = setRow(tensor(n), want);
+    CHECK(areSame(p.value(), want));
+    CHECK(f(tensor(n), off).item<int64_t>() == n);
+    CHECK(areSame(p.value(), want));
+    synchronize();
+    CHECK(p->bytes().data() == place);
+  }
+  const size_t bytes = extraBytes([&] { f(tensor(int64_t(1)), off).wait(); });
+  CHECK(bytes < kBytes / 2);
+  checkFails([&] { f(tensor(kRows), on).wait(); });
+  CHECK(areSame(p.value(), want));
+  Tensor held = p.value(); // a copy of the state is changed then
+  f(tensor(int64_t(5)), on).wait();
+  CHECK(areSame(held, want));
+  CHECK(!areSame(p.value(), want));
+}
+
+TEST_CASE("a state that both branches set, and whose old value is a result") {
+  Parameter p = Parameter::state(tensor({1.0f, 2.0f, 3.0f}), "p");
+  auto step = [p](const Tensor &x) mutable {
+    Tensor old = p.value();
+    Tensor y = cond(
+        x.sum() > 0,
+        [&] {
+          p.set(p.value() * 2 + x);
+          return p.value().sum();
+        },
+        [&] {
+          p.set(p.value().roll({1}, {0}));
+          return p.value().max();
+        });
+    return std::vector{y, old, p.value() + old};
+  };
+  auto f = jit(step);
+  for (double scale : {1.0, -1.0, 0.5, -2.0}) {
+    const Tensor x = tensor({0.5f, 1.0f, -0.25f}) * scale, before = p.value() + 0;
+    const std::vector<Tensor> want = step(x);
+    const Tensor after = p.value() + 0;
+    p.set(before);
+    const std::vector<Tensor> got = f(x);
+    CHECK(areSame(p.value(), after));
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(areSame(got[i], want[i]));
+  }
+}
+
+TEST_CASE("a branch that fails leaves states that other branches have set") {
+  const Tensor start = tensor({1.0f, 2.0f, 3.0f});
+  Parameter p = Parameter::state(start + 0, "p"), q = Parameter::state(start + 0, "q"),
+            r = Parameter::state(start + 0, "r");
+  auto f = jit([=](const Tensor &i, const Tensor &j) mutable {
+    auto setAt = [](Parameter &state, const Tensor &at) {
+      return cond(
+          at >= 0,
+          [&] {
+            state.set(setRow(at, state.value()));
+            return at + 1;
+          },
+          [&] { return at; });
+    };
+    r.set(r.value() * 2);
+    return setAt(p, i) + setAt(q, j);
+  });
+  CHECK(f(tensor(int64_t(1)), tensor(int64_t(2))).item<int64_t>() == 5);
+  const Tensor wantP = setRow(tensor(int64_t(1)), start), wantQ = setRow(tensor(int64_t(2)), start);
+  for (auto [i, j] : {std::pair<int64_t, int64_t>(3, 0), {0, 3}, {-1, 3}, {3, -1}}) {
+    INFO(i << ", " << j);
+    checkFails([&] { f(tensor(i), tensor(j)).wait(); });
+    CHECK(areSame(p.value(), wantP));
+    CHECK(areSame(q.value(), wantQ));
+    CHECK(areSame(r.value(), start * 2));
   }
 }

@@ -21,12 +21,13 @@ public:
     return finish();
   }
 
-  /// What the indices choose, if no tensor is among them and all sizes are known.
+  /// What the indices choose, if all sizes are known and each tensor among them is one valid number, which is read now.
   struct Part {
     std::vector<detail::PartAxis> axes; // of x
     Shape shape;                        // of the result
   };
   std::optional<Part> part(const std::vector<Index> &list) {
+    readsNumbers = true;
     read(list);
     if (!selected.empty() || !lists.empty() || !std::ranges::all_of(shape, &Dim::isStatic))
       return std::nullopt;
@@ -67,7 +68,7 @@ private:
     Tensor index;
   };
   std::vector<Positions> lists;
-  bool isSliced = false;
+  bool isSliced = false, readsNumbers = false;
 
   void read(const std::vector<Index> &list) {
     int64_t rank = int64_t(shape.size()), count = 0, ellipses = 0;
@@ -167,6 +168,11 @@ private:
     }
   }
   void select(const Tensor &index) {
+    if (readsNumbers && shape[axis].isStatic() && detail::canWritePart(index)) {
+      const int64_t number = index.to(DType::i64, where).item<int64_t>(where), size = shape[axis].value();
+      if (number >= -size && number < size)
+        return add(number);
+    }
     dropped.push_back(axis);
     selected.emplace_back(axis++, index);
   }

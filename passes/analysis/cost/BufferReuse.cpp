@@ -50,24 +50,57 @@ bool mayReuseBuffer(KernelOp kernel, unsigned result, unsigned input) {
          samePlaces(*alignment, argument, yielded) && readOnlyAtItsPoint(argument);
 }
 
-int64_t overwrittenInput(KernelOp kernel, unsigned result) {
-  std::optional<ArrayRef<int64_t>> inPlace = kernel.getInPlace();
-  return inPlace ? (*inPlace)[result] : -1;
+int64_t overwrittenInput(Operation *op, unsigned result) {
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    return kernel.getInPlace() ? (*kernel.getInPlace())[result] : -1;
+  auto inPlace = op->getAttrOfType<DenseI64ArrayAttr>(kInPlaceAttr);
+  return inPlace ? inPlace[result] : -1;
 }
 
 bool overwrites(Block &block, unsigned result, unsigned argument) {
   Value at = storedIn(block.getTerminator()->getOperand(result));
-  for (auto kernel = at.getDefiningOp<KernelOp>(); kernel; kernel = at.getDefiningOp<KernelOp>()) {
-    const int64_t input = overwrittenInput(kernel, cast<OpResult>(at).getResultNumber());
+  for (Operation *op = at.getDefiningOp(); op; op = at.getDefiningOp()) {
+    const int64_t input = overwrittenInput(op, cast<OpResult>(at).getResultNumber());
     if (input < 0)
       return false;
-    at = storedIn(kernel.getInputs()[unsigned(input)]);
+    at = storedIn(op->getOperand(unsigned(input)));
   }
   return at == block.getArgument(argument);
 }
 
 bool alternates(ScanOp scan, unsigned state) {
   return isCarried(scan, state) && !overwrites(cast<func::FuncOp>(scan.body()).front(), state, state);
+}
+
+bool isUpdatedInPlace(WhileOp loop, unsigned carried) {
+  return overwrites(cast<func::FuncOp>(loop.bodyFunction()).front(), carried, carried);
+}
+
+bool isInitialInPlace(OpOperand &operand) {
+  const unsigned i = operand.getOperandNumber();
+  if (auto scan = dyn_cast<ScanOp>(operand.getOwner()))
+    return i < scan.getStates();
+  auto loop = dyn_cast<WhileOp>(operand.getOwner());
+  return loop && i < loop.getCarried() && isUpdatedInPlace(loop, i);
+}
+
+OpOperand *initialInPlace(Value v) {
+  if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
+    return nullptr;
+  OpOperand &use = *v.use_begin();
+  return isInitialInPlace(use) ? &use : nullptr;
+}
+
+bool isIdentity(KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  if (kernel.getInputs().size() != 1)
+    return false;
+  for (auto [i, yielded] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    const int64_t input = overwrittenInput(kernel, unsigned(i));
+    if (input < 0 || yielded != body.getArgument(unsigned(input)))
+      return false;
+  }
+  return true;
 }
 
 } // namespace burin::passes

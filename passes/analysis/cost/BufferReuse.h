@@ -8,13 +8,25 @@ namespace burin::passes {
 /// input only where it writes the same element of the result. Other readers of the input are the caller's concern.
 bool mayReuseBuffer(ir::KernelOp kernel, unsigned result, unsigned input);
 
-/// The index of the input that a kernel overwrites with this result, or -1.
-int64_t overwrittenInput(ir::KernelOp kernel, unsigned result);
+/// The operand that a kernel or branch overwrites with this result, or -1.
+int64_t overwrittenInput(mlir::Operation *op, unsigned result);
 
-/// Whether kernels of the block write its result `result` over its argument `argument`, perhaps in several steps.
+/// Whether steps of the block write its result `result` over its argument `argument`, perhaps one after the other.
 bool overwrites(mlir::Block &block, unsigned result, unsigned argument);
 
 /// Whether a carried state of a loop needs two buffers: each iteration writes the one that it does not read.
 bool alternates(ir::ScanOp scan, unsigned state);
+
+/// Whether the iterations overwrite this carried value.
+bool isUpdatedInPlace(ir::WhileOp loop, unsigned carried);
+
+/// Whether this is an initial value that a loop overwrites, or stores the values of the iterations behind.
+bool isInitialInPlace(mlir::OpOperand &operand);
+
+/// If `v` is the initial value of a loop and nothing else, and in memory of the loop: the operand; null otherwise.
+mlir::OpOperand *initialInPlace(mlir::Value v);
+
+/// Whether the kernel yields its only input as it is, in its place: it has nothing to do.
+bool isIdentity(ir::KernelOp kernel);
 
 } // namespace burin::passes

@@ -56,18 +56,18 @@ private:
       BufferReuseCache cache;
       step.innerBytes = std::max(step.innerBytes, livenessOf(*inner, cache).peakBytes());
     }
-    if (isa<WhileOp>(op)) // the carried values alternate with the results between two buffers
-      for (ValueId result : step.results)
-        step.innerBytes += model.values[result].bytes;
+    if (auto loop = dyn_cast<WhileOp>(op)) // carried values alternate between the results and other buffers
+      for (unsigned i = 0; i < loop.getCarried(); ++i)
+        if (!isUpdatedInPlace(loop, i))
+          step.innerBytes += model.values[step.results[i]].bytes;
     if (auto scan = dyn_cast<ScanOp>(op))
       for (unsigned i = 0; i < scan.getStates(); ++i)
         if (alternates(scan, i))
           step.innerBytes += model.values[step.results[i]].bytes;
-    auto kernel = dyn_cast<KernelOp>(op);
-    if (std::optional<ArrayRef<int64_t>> inPlace = kernel ? kernel.getInPlace() : std::nullopt)
-      for (int64_t input : *inPlace)
-        if (input >= 0 && isa<BlockArgument>(storedIn(kernel.getInputs()[unsigned(input)])))
-          step.overwritten.push_back(step.inputs[unsigned(input)]);
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      if (int64_t input = overwrittenInput(op, i);
+          input >= 0 && isa<BlockArgument>(storedIn(op->getOperand(unsigned(input)))))
+        step.overwritten.push_back(step.inputs[unsigned(input)]);
     model.steps.push_back(std::move(step));
     return success();
   }
@@ -75,16 +75,16 @@ private:
   /// Adds a result of a step. The initial states of a loop are stored in the buffer of the states that its iterations
   /// leave: the kernel that computes initial states therefore adds the loop's result, and the loop finds it there.
   LogicalResult addResult(mlir::Value result) {
-    if (auto scan = result.getDefiningOp<ScanOp>()) {
-      unsigned i = cast<OpResult>(result).getResultNumber();
-      if (i < scan.getStates())
-        if (auto shared = model.idOf.find(scan.getInputs()[i]);
-            shared != model.idOf.end() && model.values[shared->second].isShared) {
-          model.idOf[result] = shared->second;
-          return success();
-        }
-    }
-    if (mlir::Value states = statesBehind(result)) {
+    Operation *op = result.getDefiningOp();
+    const unsigned i = cast<OpResult>(result).getResultNumber();
+    if (isa<ScanOp, WhileOp>(op) && i < op->getNumOperands() && isInitialInPlace(op->getOpOperand(i)))
+      if (auto shared = model.idOf.find(op->getOperand(i));
+          shared != model.idOf.end() && model.values[shared->second].isShared) {
+        model.idOf[result] = shared->second;
+        return success();
+      }
+    if (OpOperand *initial = initialInPlace(result)) {
+      mlir::Value states = initial->getOwner()->getResult(initial->getOperandNumber());
       if (failed(add(states, !outside.contains(states))))
         return failure();
       model.idOf[result] = model.idOf.lookup(states);
@@ -92,15 +92,6 @@ private:
       return success();
     }
     return add(result, !outside.contains(result));
-  }
-
-  /// If `v` is the initial state of a loop and nothing else, the loop's result for that state; null otherwise.
-  static mlir::Value statesBehind(mlir::Value v) {
-    if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
-      return {};
-    OpOperand &use = *v.use_begin();
-    auto scan = dyn_cast<ScanOp>(use.getOwner());
-    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber()) : mlir::Value();
   }
 
   LogicalResult add(mlir::Value v, bool isBuffer) {

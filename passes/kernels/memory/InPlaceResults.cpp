@@ -1,7 +1,8 @@
 // In-place results: a result uses the buffer of an input that dies, if the kernel reads each element of that input only
 // where it writes the same element of the result. The new value of a state overwrites the old one if, in addition,
 // nothing can fail after the write starts: a run that fails leaves states unchanged. A carried state of a loop is
-// overwritten if all other readers can run before; otherwise it alternates between two buffers.
+// overwritten if all other readers can run before; otherwise it alternates between two buffers. Likewise a carried
+// value of a `while`, and a value that both branches of an `if` return, overwritten or as it is.
 #include "ir/dialect/Carried.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -22,10 +23,19 @@ namespace {
 class InPlaceResultsPass : public impl::InPlaceResultsPassBase<InPlaceResultsPass> {
 public:
   void runOnOperation() override {
-    getOperation().walk([](ScanOp scan) {
-      for (unsigned i = 0; i < scan.getStates(); ++i)
-        if (isCarried(scan, i))
-          updateCarried(cast<func::FuncOp>(scan.body()).front(), i);
+    forgetAll();
+    getOperation().walk([&](Operation *op) {
+      if (auto scan = dyn_cast<ScanOp>(op))
+        for (unsigned i = 0; i < scan.getStates(); ++i)
+          if (isCarried(scan, i))
+            updateCarried(cast<func::FuncOp>(scan.body()).front(), i);
+      if (auto loop = dyn_cast<WhileOp>(op); loop && isOwn(loop.bodyFunction()))
+        for (unsigned i = 0; i < loop.getCarried(); ++i) {
+          updateCarried(cast<func::FuncOp>(loop.bodyFunction()).front(), i);
+          OpOperand &initial = loop->getOpOperand(i);
+          if (isInitialInPlace(initial) && !initialInPlace(initial.get()))
+            copyByKernel(initial);
+        }
     });
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       for (unsigned i = 0; i < function.getNumResults(); ++i)
@@ -37,6 +47,27 @@ public:
   }
 
 private:
+  llvm::DenseMap<Operation *, int> uses; // of functions, by ops that run them
+  bool hasHostSteps = false;             // the host runs steps, or reads sizes
+  /// Ops whose in-place results were decided, and their attributes before.
+  SmallVector<std::pair<Operation *, Attribute>> decided;
+
+  /// Earlier decisions may be wrong for the order of kernels now.
+  void forgetAll() {
+    uses.clear();
+    decided.clear();
+    hasHostSteps = false;
+    getOperation().walk([&](Operation *op) {
+      if (auto kernel = dyn_cast<KernelOp>(op))
+        kernel.removeInPlaceAttr();
+      op->removeDiscardableAttr(kInPlaceAttr);
+      for (Operation *function : appliedFunctions(op))
+        ++uses[function];
+      hasHostSteps |= isa<HostCallOp, PrefixOp>(op);
+    });
+  }
+  bool isOwn(Operation *function) const { return uses.lookup(function) == 1; }
+
   void visit(KernelOp kernel) {
     for (OpResult result : kernel.getResults()) {
       if (isReturned(result) || inPlaceOf(kernel)[result.getResultNumber()] >= 0)
@@ -49,15 +80,25 @@ private:
     }
   }
 
-  static SmallVector<int64_t> inPlaceOf(KernelOp kernel) {
-    if (auto known = kernel.getInPlace())
-      return SmallVector<int64_t>(*known);
-    return SmallVector<int64_t>(kernel.getNumResults(), -1);
+  static SmallVector<int64_t> inPlaceOf(Operation *op) {
+    SmallVector<int64_t> inPlace;
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      inPlace.push_back(overwrittenInput(op, i));
+    return inPlace;
   }
-  static void bufferReuse(KernelOp kernel, OpResult result, unsigned input) {
-    SmallVector<int64_t> inPlace = inPlaceOf(kernel);
+  void bufferReuse(Operation *op, OpResult result, unsigned input) {
+    SmallVector<int64_t> inPlace = inPlaceOf(op);
     inPlace[result.getResultNumber()] = input;
-    kernel.setInPlace(inPlace);
+    auto attribute = DenseI64ArrayAttr::get(op->getContext(), inPlace);
+    auto kernel = dyn_cast<KernelOp>(op);
+    decided.push_back({op, kernel ? kernel.getInPlaceAttr() : op->getDiscardableAttr(kInPlaceAttr)});
+    setInPlace(op, attribute);
+  }
+  static void setInPlace(Operation *op, Attribute inPlace) {
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      inPlace ? kernel.setInPlaceAttr(cast<DenseI64ArrayAttr>(inPlace)) : (void)kernel.removeInPlaceAttr();
+    else
+      inPlace ? op->setDiscardableAttr(kInPlaceAttr, inPlace) : (void)op->removeDiscardableAttr(kInPlaceAttr);
   }
 
   static bool mayReuseBuffer(KernelOp kernel, OpResult result, unsigned input) {
@@ -66,50 +107,103 @@ private:
   }
 
   // ---- states
-  /// Lets the kernels that compute result `i` of a loop's body from argument `i` write it over the argument.
-  static void updateCarried(Block &body, unsigned i) {
+  /// Lets the steps that compute result `i` of a loop's body from argument `i` write it over the argument.
+  void updateCarried(Block &body, unsigned i) {
     if (!overwrites(body, i, i))
-      overwrite(storedIn(body.getTerminator()->getOperand(i)), body.getArgument(i));
+      overwrite(storedIn(body.getTerminator()->getOperand(i)), body.getArgument(i), /*isState=*/false);
   }
 
-  /// Lets a kernel write `after` over `before`, or over a value that is written over `before` and dies there.
-  static bool overwrite(Value after, BlockArgument before) {
-    auto kernel = after.getDefiningOp<KernelOp>();
-    if (!kernel || kernel->getBlock() != before.getOwner() ||
-        overwrittenInput(kernel, cast<OpResult>(after).getResultNumber()) >= 0)
+  /// Result `i` of the function is the new value of a state.
+  void updateState(func::FuncOp function, FlatSymbolRefAttr state, unsigned i) {
+    Block &block = function.getBody().front();
+    Value after = storedIn(block.getTerminator()->getOperand(i));
+    for (BlockArgument before : block.getArguments())
+      if (function.getArgAttrOfType<FlatSymbolRefAttr>(before.getArgNumber(), kStateAttr) == state &&
+          haveSameBytes(before, after) && !isReturned(before) && !isReturnedElsewhere(after, i))
+        overwrite(after, before, /*isState=*/true);
+  }
+
+  /// Lets a step write `after` over `before`, or over a value that is written over `before` and dies there. Nothing may
+  /// fail once a state has been overwritten.
+  bool overwrite(Value after, BlockArgument before, bool isState) {
+    Operation *op = after.getDefiningOp();
+    if (!op || op->getBlock() != before.getOwner())
       return false;
-    for (unsigned i = 0; i < kernel.getInputs().size(); ++i) {
+    const auto result = cast<OpResult>(after);
+    if (overwrittenInput(op, result.getResultNumber()) >= 0)
+      return false;
+    if (auto branches = dyn_cast<IfOp>(op))
+      return overwriteInBranches(branches, result, before, isState);
+    auto kernel = dyn_cast<KernelOp>(op);
+    for (unsigned i = 0; kernel && i < kernel.getInputs().size(); ++i) {
       Value input = storedIn(kernel.getInputs()[i]);
-      if (!mayReuseBuffer(kernel, cast<OpResult>(after), i))
+      if (!mayReuseBuffer(kernel, result, i))
         continue;
-      if (input == before ? lastReader(before, kernel, 0, /*isLast=*/false) == 1 &&
-                                moveBehind(kernel, [&](Operation *op) { return reads(op, before); })
-                          : diesAt(input, kernel) && overwrite(input, before)) {
-        bufferReuse(kernel, cast<OpResult>(after), i);
+      if (input == before ? mayOverwrite(kernel, before, isState)
+                          : diesAt(input, kernel) && overwrite(input, before, isState)) {
+        bufferReuse(kernel, result, i);
         return true;
       }
     }
     return false;
   }
 
-  /// Result `i` of the function is the new value of a state.
-  static void updateState(func::FuncOp function, FlatSymbolRefAttr state, unsigned i) {
-    Block &block = function.getBody().front();
-    Value after = storedIn(block.getTerminator()->getOperand(i));
-    auto kernel = after.getDefiningOp<KernelOp>();
-    BlockArgument before;
-    for (BlockArgument argument : block.getArguments())
-      if (function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), kStateAttr) == state)
-        before = argument;
-    if (!kernel || kernel->getBlock() != &block || !before || !haveSameBytes(before, after) || isReturned(before) ||
-        isReturnedElsewhere(after, i))
-      return;
-    for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
-      if (storedIn(kernel.getInputs()[input]) == before && mayReuseBuffer(kernel, cast<OpResult>(after), input)) {
-        if (moveBehindReaders(kernel, before))
-          bufferReuse(kernel, cast<OpResult>(after), input);
-        return;
+  /// Moves an op that reads `before` once after its other readers and, for a state, after all steps that can fail.
+  /// Returns false if that is impossible because results of the op are needed earlier, it has effects in an order, or
+  /// it can fail: a kernel while it writes, branches after another state has been overwritten.
+  static bool mayOverwrite(Operation *op, Value before, bool isState) {
+    const bool isKernel = isa<KernelOp>(op);
+    if ((isState && canFail(op) && (isKernel || followsUpdate(op))) || (!isKernel && !isMemoryEffectFree(op)))
+      return false;
+    return lastReader(before, op, 0, /*isLast=*/false) == 1 &&
+           moveBehind(op, [&](Operation *other) { return (isState && canFail(other)) || reads(other, before); });
+  }
+
+  /// Whether another op overwrites an argument, so that nothing that can fail may be moved behind it.
+  static bool followsUpdate(Operation *op) {
+    return llvm::any_of(op->getBlock()->without_terminator(), [&](Operation &other) {
+      return &other != op && llvm::any_of(inPlaceOf(&other), [&](int64_t input) {
+        return input >= 0 && isa<BlockArgument>(storedIn(other.getOperand(unsigned(input))));
+      });
+    });
+  }
+
+  /// Both functions overwrite the same argument with the result, or return it as it is. A function that may fail does
+  /// so before it overwrites a state.
+  bool overwriteInBranches(IfOp op, OpResult result, BlockArgument before, bool isState) {
+    if (!isOwn(op.branch(true)) || !isOwn(op.branch(false)) || (isState && hasHostSteps && canFail(op)))
+      return false;
+    auto operand = llvm::find_if(op->getOpOperands().drop_front(),
+                                 [&](OpOperand &operand) { return storedIn(operand.get()) == before; });
+    if (operand == op->getOpOperands().end() || !haveSameBytes(before, result) || !mayOverwrite(op, before, isState))
+      return false;
+    const unsigned index = operand->getOperandNumber();
+    const size_t known = decided.size();
+    for (bool condition : {true, false}) {
+      Block &block = cast<func::FuncOp>(op.branch(condition)).front();
+      Value after = storedIn(block.getTerminator()->getOperand(result.getResultNumber()));
+      BlockArgument argument = block.getArgument(index - 1);
+      if (!keep(after, argument) && !overwrite(after, argument, isState)) {
+        while (decided.size() > known) {
+          auto [other, attribute] = decided.pop_back_val();
+          setInPlace(other, attribute);
+        }
+        return false;
       }
+    }
+    bufferReuse(op, result, index);
+    return true;
+  }
+
+  /// If `after` is a copy of `before`, the copy becomes the value itself.
+  bool keep(Value after, Value before) {
+    auto kernel = after.getDefiningOp<KernelOp>();
+    if (!kernel || kernel.getNumResults() != 1 || kernel.getInputs().size() != 1 ||
+        storedIn(kernel.getInputs().front()) != before ||
+        kernel.getBody().front().getTerminator()->getOperand(0) != kernel.getBody().getArgument(0))
+      return false;
+    bufferReuse(kernel, kernel->getResult(0), 0);
+    return true;
   }
 
   static bool haveSameBytes(Value x, Value y) {
@@ -124,32 +218,23 @@ private:
     return false;
   }
 
-  /// Moves the kernel after all other readers of `before` and all steps that can fail. Returns false if that is
-  /// impossible because its results are needed earlier or because it can fail itself.
-  static bool moveBehindReaders(KernelOp kernel, Value before) {
-    return checksOf(kernel).empty() && lastReader(before, kernel, 0, /*isLast=*/false) == 1 &&
-           moveBehind(kernel, [&](Operation *op) { return canFail(op) || reads(op, before); });
-  }
-
-  /// Moves the kernel after all other ops that `isEarlier` names. Returns false if one of these, or an op before them,
-  /// uses its results or overwrites what it reads.
-  static bool moveBehind(KernelOp kernel, llvm::function_ref<bool(Operation *)> isEarlier) {
+  /// Moves the op after all other ops that `isEarlier` names. Returns false if one of these, or an op before them, uses
+  /// its results or overwrites what it reads.
+  static bool moveBehind(Operation *op, llvm::function_ref<bool(Operation *)> isEarlier) {
     Operation *last = nullptr;
-    for (Operation &op : kernel->getBlock()->without_terminator())
-      if (&op != kernel && isEarlier(&op))
-        last = &op;
-    if (!last || last->isBeforeInBlock(kernel))
+    for (Operation &other : op->getBlock()->without_terminator())
+      if (&other != op && isEarlier(&other))
+        last = &other;
+    if (!last || last->isBeforeInBlock(op))
       return true;
-    for (Value result : kernel.getResults())
+    for (Value result : op->getResults())
       if (isUsedUpTo(result, last))
         return false;
-    for (Operation *op = kernel->getNextNode(); op != last->getNextNode(); op = op->getNextNode())
-      if (auto other = dyn_cast<KernelOp>(op))
-        for (unsigned i = 0; i < other.getNumResults(); ++i)
-          if (int64_t input = overwrittenInput(other, i);
-              input >= 0 && reads(kernel, storedIn(other.getInputs()[unsigned(input)])))
-            return false;
-    kernel->moveAfter(last);
+    for (Operation *other = op->getNextNode(); other != last->getNextNode(); other = other->getNextNode())
+      for (int64_t input : inPlaceOf(other))
+        if (input >= 0 && reads(op, storedIn(other->getOperand(unsigned(input)))))
+          return false;
+    op->moveAfter(last);
     return true;
   }
 
@@ -171,19 +256,17 @@ private:
   static bool isReturned(Value v) {
     return llvm::any_of(v.getUses(), [](OpOperand &use) {
       Operation *user = use.getOwner();
-      auto scan = dyn_cast<ScanOp>(user);
-      return isa<func::ReturnOp>(user) || (scan && use.getOperandNumber() < scan.getStates()) ||
-             (isView(user) && isReturned(user->getResult(0)));
+      return isa<func::ReturnOp>(user) || isInitialInPlace(use) || (isView(user) && isReturned(user->getResult(0)));
     });
   }
 
   /// Whether a kernel computed `v`, it is not returned, and `kernel` is its last reader and reads it once.
-  static bool diesAt(Value v, KernelOp kernel) {
+  static bool diesAt(Value v, Operation *kernel) {
     Value source = storedIn(v);
     return source.getDefiningOp<KernelOp>() && !isReturned(source) && lastReader(source, kernel, 0) == 1;
   }
   // Number of times that `kernel` reads `v`, also through views; -1 if `isLast` and another op reads it later.
-  static int lastReader(Value v, KernelOp kernel, int count, bool isLast = true) {
+  static int lastReader(Value v, Operation *kernel, int count, bool isLast = true) {
     for (OpOperand &use : v.getUses()) {
       Operation *user = use.getOwner();
       bool isShown = isReshape(user) || (isa<PrefixOp>(user) && use.getOperandNumber() == 0);

@@ -205,6 +205,32 @@ TEST_CASE("gpu program: scans and counted loops", "[gpu]") {
     CHECK_SAME(loops, "main", {randn({4 + turns % 3, 3}), tensor(turns)}, 1e-6, 1e-6);
 }
 
+TEST_CASE("gpu program: loops overwrite what they carry, or alternate", "[gpu]") {
+  Clean clean;
+  auto setRow = [](const Tensor &i, const Tensor &x) {
+    Tensor next = x;
+    next.set({i}, next[{i}] * 2 + i.to(f32));
+    return next;
+  };
+  auto f = [&](const Tensor &x, const Tensor &xs, const Tensor &turns) {
+    auto step = [](const List &s, const List &e) {
+      return ScanResult{{s[1].roll({1}, {0}) + e[0], s[0].roll({1}, {1}), s[2] * 0.5 + s[0]}, {}};
+    };
+    List all = scan(step, {x, x * 2, x + 1}, {xs}).states;
+    auto body = [&](const Tensor &i, const Tensor &rows, const Tensor &moved) {
+      return std::tuple(i + 1, setRow(i, rows), moved.roll({1}, {0}) + rows);
+    };
+    auto isBelow = [&](const Tensor &i, const Tensor &, const Tensor &) { return i < turns; };
+    auto [i, rows, moved] = while_loop(isBelow, body, std::tuple(zeros({}, i64), x, all[0]));
+    return List{all[0], all[1], all[2], rows, moved};
+  };
+  TwoDevices loops(trace(f, {{f32, {4, 3}}, {f32, {Dim("n"), 3}}, {i64, {}}}));
+  manual_seed(6);
+  for (int64_t turns : {0, 1, 2, 3, 4, 5}) // five: an index out of range
+    for (int64_t count : {turns, turns, turns + 1})
+      CHECK_SAME(loops, "main", {randn({4, 3}), randn({count, 3}), tensor(turns)}, 1e-6, 1e-6);
+}
+
 TEST_CASE("gpu program: sizes that a run computes", "[gpu]") {
   Clean clean;
   auto f = [](const Tensor &x) {
