@@ -57,6 +57,9 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string source = "";
   // The ONNX operator that takes the same operands and attributes of the same names.
   string onnx = "";
+  // Attributes whose default is one of files only: the C++ function has no default for them, because overloads without
+  // these parameters are other functions.
+  list<string> required = [];
   // A C++ call for the reference pages, if the generated one is not good enough.
   string example = "";
   // The gradient for each operand in terms of the public API, as one C++ expression of the operands, attributes and

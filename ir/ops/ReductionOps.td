@@ -72,7 +72,7 @@ class Burin_ArgReduction<string m> : Burin_Op<m> {
   let arguments = (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<BoolAttr, "false">:$keepdims);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferArgReduction";
-  let batching = m # "(x, axis + 1, keepdims)";
+  let batching = m # "(x, axis + 1, keepdims)"; let required = ["axis"];
 }
 def Burin_ArgmaxOp : Burin_ArgReduction<"argmax"> {
   let summary = "i64 index of the first largest element along `axis`; the first NaN if there is one"; let source = "torch.argmax";

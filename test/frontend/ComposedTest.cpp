@@ -86,6 +86,20 @@ TEST_CASE("Composed functions on empty tensors") {
   CHECK_ERROR(median(none, 0), "has no elements along axis 0");
 }
 
+TEST_CASE("Without an axis positions and medians are of all elements") {
+  const Tensor x = tensor({{3.0, 9.0, 1.0}, {9.0, 0.0, 2.0}});
+  CHECK(x.argmax().shape() == Shape{});
+  CHECK(argmax(x).item<int64_t>() == 1); // the first of equals
+  CHECK(x.argmin().item<int64_t>() == 4);
+  CHECK(argmax(tensor(5.0)).item<int64_t>() == 0);
+  CHECK(x.median().item() == 2);
+  CHECK(x.quantile(0.5).item() == 2.5);
+  CHECK_ERROR(argmax(zeros({0, 3})), "no elements");
+  CHECK_ERROR(x.argmax(2), "axis 2");
+  auto flat = jit([](const Tensor &y) { return y.argmax(); });
+  CHECK(flat(x).item<int64_t>() == 1);
+}
+
 TEST_CASE("NaN in composed functions") {
   const float nan = std::nanf("");
   Tensor x = tensor({1.0, 2.0, nan, 0.5});

@@ -118,6 +118,7 @@ class Op:
         self.source = record["source"]
         self.onnx = record["onnx"]
         self.example = record["example"]
+        self.required = record["required"]
         self.infer = record["infer"] or fail(self.name, "has no inference function")
         self.normalize = record["normalize"]
         self.autocast = record["autocast"]
@@ -163,7 +164,10 @@ class Op:
         for a in self.attrs:
             if a.isNewSize:
                 continue
-            (required if a.default is None else optional).append((API_PARAMETER[a.kind], a.name, a.default))
+            if a.default is None or a.name in self.required:
+                required.append((API_PARAMETER[a.kind], a.name, None))
+            else:
+                optional.append((API_PARAMETER[a.kind], a.name, a.default))
         return required + optional
 
     def returnType(self):
@@ -436,7 +440,7 @@ def gradients(ops):
 def example(op):
     names = [o.name for o in op.operands if o.arity != "Optional"]
     sample = {"Bool": "true", "Int": "1", "Float": "0.5", "DType": "f32"}
-    call = op.example or f"{op.name}({', '.join(names + [sample[a.kind] for a in op.attrs if a.default is None])})"
+    call = op.example or f"{op.name}({', '.join(names + [sample[a.kind] for a in op.attrs if a.default is None or a.name in op.required])})"
     if ";" not in call:
         call += ";"
     return f"auto {'pieces' if op.variadicResults else 'result'} = {call}"
@@ -460,7 +464,7 @@ def docs(ops):
         if any(not a.isNewSize for a in op.attrs):
             out.append("\n| attribute | type | default |\n|---|---|---|\n")
             for a in (a for a in op.attrs if not a.isNewSize):
-                default = "required" if a.default is None else f"`{a.default}`"
+                default = "required" if a.default is None or a.name in op.required else f"`{a.default}`"
                 out.append(f"| `{a.name}` | `{CPP_TYPE[a.kind]}` | {default} |\n")
         if op.lower:
             out.append(f"\nElement types: {DOMAIN_TEXT[op.domain]}" + ("; the result is bool" if op.boolResult else "") + ".\n")

@@ -121,9 +121,10 @@ BURIN_API std::pair<Tensor, Tensor> var_mean(const Tensor &x, Axes axes = {}, bo
                                              int64_t correction = 1, Location where = Location::current());
 BURIN_API std::pair<Tensor, Tensor> std_mean(const Tensor &x, Axes axes = {}, bool keepdims = false,
                                              int64_t correction = 1, Location where = Location::current());
-/// The value below which a fraction q (0 to 1) of the elements along `axis` lies, interpolated; NaN if there is a NaN.
-/// As torch.quantile with one q.
-BURIN_API Tensor quantile(const Tensor &x, double q, int64_t axis = -1, bool keepdims = false,
+/// The value below which a fraction q (0 to 1) of all elements, or of those along `axis`, lies, interpolated; NaN if
+/// there is a NaN. As torch.quantile with one q.
+BURIN_API Tensor quantile(const Tensor &x, double q, Location where = Location::current());
+BURIN_API Tensor quantile(const Tensor &x, double q, int64_t axis, bool keepdims = false,
                           Location where = Location::current());
 /// The k-th smallest element along `axis`, from 1. As the values of torch.kthvalue.
 BURIN_API Tensor kthvalue(const Tensor &x, const Dim &k, int64_t axis = -1, bool keepdims = false,

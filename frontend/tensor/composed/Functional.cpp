@@ -104,6 +104,11 @@ Tensor quantile(const Tensor &x, double q, int64_t axis, bool keepdims, Location
   return keptAxis(result, axis, keepdims);
 }
 
+Tensor quantile(const Tensor &x, double q, Location where) {
+  LocationScope scope(inScope(where));
+  return quantile(reshape(x, {elements(x.shape())}), q, 0);
+}
+
 Tensor kthvalue(const Tensor &x, const Dim &k, int64_t axis, bool keepdims, Location where) {
   LocationScope scope(inScope(where));
   axis = axisOf(x, axis, "kthvalue");

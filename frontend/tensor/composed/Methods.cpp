@@ -15,6 +15,26 @@ Tensor Tensor::is_finite(Location where) const { return burin::is_finite(*this, 
 Tensor Tensor::std(Axes axes, bool keepdims, int64_t correction, Location where) const {
   return burin::stddev(*this, std::move(axes), keepdims, correction, where);
 }
+Tensor Tensor::argmax(Location where) const { return burin::argmax(*this, where); }
+Tensor Tensor::argmin(Location where) const { return burin::argmin(*this, where); }
+Tensor Tensor::median(Location where) const { return burin::median(*this, where); }
+Tensor Tensor::median(int64_t axis, bool keepdims, Location where) const {
+  return burin::median(*this, axis, keepdims, where);
+}
+Tensor Tensor::quantile(double q, Location where) const { return burin::quantile(*this, q, where); }
+Tensor Tensor::quantile(double q, int64_t axis, bool keepdims, Location where) const {
+  return burin::quantile(*this, q, axis, keepdims, where);
+}
+Tensor Tensor::diff(int64_t n, int64_t axis, Location where) const { return burin::diff(*this, n, axis, where); }
+Tensor Tensor::nansum(Axes axes, bool keepdims, Location where) const {
+  return burin::nansum(*this, std::move(axes), keepdims, where);
+}
+Tensor Tensor::count_nonzero(Axes axes, Location where) const {
+  return burin::count_nonzero(*this, std::move(axes), where);
+}
+bool Tensor::allclose(const Tensor &other, double rtol, double atol, bool equal_nan, Location where) const {
+  return burin::allclose(*this, other, rtol, atol, equal_nan, where);
+}
 Tensor Tensor::norm(double p, Axes axes, bool keepdims, Location where) const {
   return burin::norm(*this, p, std::move(axes), keepdims, where);
 }

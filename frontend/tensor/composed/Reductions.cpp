@@ -7,6 +7,18 @@ namespace burin {
 
 using namespace detail;
 
+/// All elements as a vector.
+static Tensor flattened(const Tensor &x) { return reshape(x, {elements(x.shape())}); }
+
+Tensor argmax(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  return argmax(flattened(x), 0);
+}
+Tensor argmin(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  return argmin(flattened(x), 0);
+}
+
 Tensor stddev(const Tensor &x, Axes axes, bool keepdims, int64_t correction, Location where) {
   return sqrt(var(x, std::move(axes), keepdims, correction, where), where);
 }
@@ -62,6 +74,11 @@ Tensor median(const Tensor &x, int64_t axis, bool keepdims, Location where) {
   if (isFloat(x.dtype()))
     result = burin::where(any(is_nan(x), axis, true), std::numeric_limits<double>::quiet_NaN(), result);
   return keepdims ? result : squeeze(result, axis);
+}
+
+Tensor median(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  return median(flattened(x), 0);
 }
 
 Tensor diff(const Tensor &x, int64_t n, int64_t axis, Location where) {

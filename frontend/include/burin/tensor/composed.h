@@ -97,9 +97,10 @@ BURIN_API Tensor count_nonzero(const Tensor &x, Axes axes = {}, Location where =
 /// Sum and mean of the elements that are not NaN. As torch.nansum, torch.nanmean.
 BURIN_API Tensor nansum(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current());
 BURIN_API Tensor nanmean(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current());
-/// The median along `axis`, the lower one of two; NaN if there is a NaN. As the values of torch.median.
-BURIN_API Tensor median(const Tensor &x, int64_t axis = -1, bool keepdims = false,
-                        Location where = Location::current());
+/// The median of all elements, or along `axis`; the lower one of two, NaN if there is a NaN. As torch.median, along an
+/// axis its values.
+BURIN_API Tensor median(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor median(const Tensor &x, int64_t axis, bool keepdims = false, Location where = Location::current());
 /// Differences of adjacent elements along `axis`, `n` times. As torch.diff.
 BURIN_API Tensor diff(const Tensor &x, int64_t n = 1, int64_t axis = -1, Location where = Location::current());
 

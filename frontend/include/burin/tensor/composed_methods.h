@@ -7,6 +7,17 @@ Tensor clamp_min(const Tensor &low, Location where = Location::current()) const;
 Tensor clamp_max(const Tensor &high, Location where = Location::current()) const;
 Tensor is_finite(Location where = Location::current()) const;
 Tensor std(Axes axes = {}, bool keepdims = false, int64_t correction = 1, Location where = Location::current()) const;
+Tensor argmax(Location where = Location::current()) const;
+Tensor argmin(Location where = Location::current()) const;
+Tensor median(Location where = Location::current()) const;
+Tensor median(int64_t axis, bool keepdims = false, Location where = Location::current()) const;
+Tensor quantile(double q, Location where = Location::current()) const;
+Tensor quantile(double q, int64_t axis, bool keepdims = false, Location where = Location::current()) const;
+Tensor diff(int64_t n = 1, int64_t axis = -1, Location where = Location::current()) const;
+Tensor nansum(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+Tensor count_nonzero(Axes axes = {}, Location where = Location::current()) const;
+bool allclose(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+              Location where = Location::current()) const;
 Tensor norm(double p = 2, Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
 Tensor expand(const Shape &shape, Location where = Location::current()) const;
 Tensor expand_as(const Tensor &other, Location where = Location::current()) const;

@@ -13,5 +13,9 @@ BURIN_API Tensor any(const Tensor &x, Axes axes = {}, bool keepdims = false, Loc
 BURIN_API Tensor all(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current());
 BURIN_API Tensor var(const Tensor &x, Axes axes = {}, bool keepdims = false, int64_t correction = 1,
                      Location where = Location::current());
+/// The row-major position of the first largest (smallest) of all elements: i64[]. As torch.argmax, torch.argmin without
+/// a dimension; argmax(x, axis) is in burin/ops.h.
+BURIN_API Tensor argmax(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor argmin(const Tensor &x, Location where = Location::current());
 
 } // namespace burin
