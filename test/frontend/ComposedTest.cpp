@@ -86,6 +86,25 @@ TEST_CASE("Composed functions on empty tensors") {
   CHECK_ERROR(median(none, 0), "has no elements along axis 0");
 }
 
+TEST_CASE("one_hot and bincount count every value or fail") {
+  const Tensor x = tensor({0, 3, 1, 3});
+  CHECK(ints(bincount(x)) == std::vector<int64_t>{1, 1, 0, 2});
+  CHECK(ints(bincount(x, 2)) == std::vector<int64_t>{1, 1, 0, 2});
+  CHECK(ints(bincount(x, 5)) == std::vector<int64_t>{1, 1, 0, 2, 0});
+  CHECK(bincount(zeros({0}, i64)).shape() == Shape{0});
+  CHECK(ints(bincount(zeros({0}, i64), 2)) == std::vector<int64_t>{0, 0});
+  CHECK_ERROR(bincount(tensor({1, -1})).wait(), "bincount: a value is negative");
+  CHECK_ERROR(one_hot(x, 3).wait(), "one_hot: a class is out of range: there are 3, from 0 on");
+  CHECK_ERROR(one_hot(tensor({1, -1})).wait(), "one_hot: a class is out of range: there are 2");
+  CHECK_ERROR(one_hot(zeros({0}, i64)), "has no elements to count classes of");
+  auto hot = jit([](const Tensor &k) { return one_hot(k, 3); });
+  CHECK(ints(hot(tensor({2, 0}))) == std::vector<int64_t>{0, 0, 1, 1, 0, 0});
+  CHECK(contains(messageOf([&] { hot(x).wait(); }), "one_hot: a class is out of range"));
+  auto counts = jit([](const Tensor &k) { return bincount(k, 3); });
+  CHECK(ints(counts(tensor({2, 0}))) == std::vector<int64_t>{1, 0, 1});
+  CHECK(contains(messageOf([&] { counts(x).wait(); }), "not less than minlength, 3"));
+}
+
 TEST_CASE("Without an axis positions and medians are of all elements") {
   const Tensor x = tensor({{3.0, 9.0, 1.0}, {9.0, 0.0, 2.0}});
   CHECK(x.argmax().shape() == Shape{});

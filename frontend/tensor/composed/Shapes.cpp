@@ -1,6 +1,7 @@
 #include "burin/tensor/indexing.h"
 #include "burin/tensor/reductions.h"
 #include "frontend/tensor/composed/Composed.h"
+#include "frontend/tensor/functions/Creation.h"
 #include <algorithm>
 
 namespace burin {
@@ -263,19 +264,40 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor> &xs, const std::string &i
   return grids;
 }
 
+/// x as i64, after a check that its elements are in [0, end); in a trace and for eager tensors alike, the check is part
+/// of the computation, so that it does not wait for x.
+static Tensor within(const Tensor &x, const Dim &end, const std::string &message, const Location &where) {
+  Tensor wide = x.to(DType::i64);
+  return check((wide >= 0) & (wide < sizeTensor(end)), wide, message, where);
+}
+
 Tensor one_hot(const Tensor &x, const Dim &classes, Location where) {
   LocationScope scope(inScope(where));
   if (isFloat(x.dtype()) || isBool(x.dtype()))
     throw Error(inScope(where), "one_hot", "classes are integers, not " + str(x.spec()));
-  const Dim count = classes == Dim(-1) ? Dim(max(x).item<int64_t>(inScope(where)) + 1) : classes;
-  return (unsqueeze(x.to(DType::i64), -1) == arange(count)).to(DType::i64);
+  Dim count = classes;
+  if (classes == Dim(-1)) {
+    if (elements(x.shape()) == Dim(0))
+      throw Error(inScope(where), "one_hot", str(x.spec()) + " has no elements to count classes of; give their number");
+    count = Dim(max(x).item<int64_t>(inScope(where)) + 1);
+  }
+  Tensor wide =
+      within(x, count, "one_hot: a class is out of range: there are " + count.str() + ", from 0 on", inScope(where));
+  return (unsqueeze(wide, -1) == arange(count)).to(DType::i64);
 }
 
-Tensor bincount(const Tensor &x, const Dim &bins, Location where) {
+Tensor bincount(const Tensor &x, const Dim &minlength, Location where) {
   LocationScope scope(inScope(where));
   if (isFloat(x.dtype()))
     throw Error(inScope(where), "bincount", "it counts integers, not " + str(x.spec()));
   Tensor flat = reshape(x.to(DType::i64), {elements(x.shape())});
+  Dim bins = minlength;
+  if (!x.isTraced() && minlength.isStatic() && elements(x.shape()) != Dim(0))
+    bins = Dim(std::max(minlength.value(), max(flat).item<int64_t>(inScope(where)) + 1));
+  flat = within(flat, bins,
+                "bincount: a value is negative, or not less than minlength, " + bins.str() +
+                    ", which is the number of bins in a traced function",
+                inScope(where));
   return sum((unsqueeze(arange(bins), 1) == flat).to(DType::i64), 1);
 }
 

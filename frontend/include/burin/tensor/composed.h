@@ -209,13 +209,14 @@ BURIN_API Tensor vstack(const std::vector<Tensor> &xs, Location where = Location
 /// "xy", which swaps the first two dimensions. As torch.meshgrid.
 BURIN_API std::vector<Tensor> meshgrid(const std::vector<Tensor> &xs, const std::string &indexing = "ij",
                                        Location where = Location::current());
-/// 1 at the class in x along a new last dimension, 0 elsewhere: i64[shape of x, classes]. A class out of range gives
-/// zeros. Without `classes`, their number is the largest class plus 1, which reads x and throws in a trace. As
-/// torch.nn.functional.one_hot.
+/// 1 at the class in x along a new last dimension, 0 elsewhere: i64[shape of x, classes]. A class out of range is an
+/// error of the run. Without `classes`, their number is the largest class plus 1, which reads x and throws in a trace.
+/// As torch.nn.functional.one_hot.
 BURIN_API Tensor one_hot(const Tensor &x, const Dim &classes = -1, Location where = Location::current());
-/// Number of occurrences of each of 0 … bins - 1 in the integers x: i64[bins]. As torch.bincount with a given number of
-/// bins.
-BURIN_API Tensor bincount(const Tensor &x, const Dim &bins, Location where = Location::current());
+/// Number of occurrences of 0, 1, … in the integers x: i64[bins]. There are `minlength` bins, and for an eager x, which
+/// the call reads, enough for its largest value; in a trace a value that has no bin is an error of the run, and so is a
+/// negative one. As torch.bincount.
+BURIN_API Tensor bincount(const Tensor &x, const Dim &minlength = 0, Location where = Location::current());
 
 /// Amounts of padding before and after dimensions; negative amounts crop. Carries the caller's line.
 struct Padding {
