@@ -186,6 +186,9 @@ std::vector<Tensor> detail::runWithStates(const Artifact &artifact, std::span<co
 
 std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> &given, Location where) const {
   const Location &place = inScope(where);
+  for (const auto &[name, tensor] : given)
+    if (std::ranges::none_of(this->inputs(), [&](const NamedSpec &spec) { return spec.name == name; }))
+      throw Error(place, "run", "there is no input \"" + name + "\"; the inputs are " + namesOf(this->inputs()));
   std::vector<Tensor> inputs;
   for (const NamedSpec &spec : this->inputs()) {
     auto at = given.find(spec.name);
@@ -194,9 +197,6 @@ std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> 
                   "the input \"" + spec.name + "\" is missing; the inputs are " + namesOf(this->inputs()));
     inputs.push_back(at->second);
   }
-  for (const auto &[name, tensor] : given)
-    if (std::ranges::none_of(this->inputs(), [&](const NamedSpec &spec) { return spec.name == name; }))
-      throw Error(place, "run", "there is no input \"" + name + "\"; the inputs are " + namesOf(this->inputs()));
   std::vector<Tensor> results = run(inputs, where);
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < results.size(); ++i)

@@ -153,6 +153,8 @@ TEST_CASE("Composed functions say what does not fit") {
   CHECK_ERROR(meshgrid({x}), "it takes vectors");
   CHECK_ERROR(tensordot(x, x, 3), "there are not 3 dimensions");
   CHECK_ERROR(outer(x, x), "two vectors");
+  CHECK_ERROR(linear(x, ones({4, 5})), "linear: x is f32[3, 4]", "weight f32[4, 5]", "must be 5");
+  CHECK_ERROR(linear(tensor(1.0), ones({4, 5})), "linear: x is f32[]");
   CHECK_ERROR(arange(x.size(0), x.size(1), 0), "the step must not be 0");
 }
 
@@ -199,6 +201,7 @@ TEST_CASE("Calls with many tensors, with lists, and by name") {
   CHECK_ERROR(artifact.run(inputs), "the input \"c\" is missing; the inputs are a, b, c, d, e");
   inputs["c"] = inputs["z"] = x;
   CHECK_ERROR(artifact.run(inputs), "there is no input \"z\"");
+  CHECK_ERROR(artifact.run({{"z", x}}), "there is no input \"z\"; the inputs are a, b, c, d, e");
 
   const std::string path = std::filesystem::temp_directory_path() / "burin-composed-test.plate";
   artifact.save(path);

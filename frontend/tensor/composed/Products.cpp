@@ -81,6 +81,11 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
   LocationScope scope(inScope(where));
   if (weight.rank() != 2)
     throw Error(inScope(where), "linear", "the weight is " + str(weight.spec()) + ", but must be [out, in]");
+  const Dim in = weight.shape()[1];
+  if (x.rank() == 0 || (in.isStatic() && x.shape().back().isStatic() && x.shape().back() != in))
+    throw Error(inScope(where), "linear",
+                "x is " + str(x.spec()) + ", but for the weight " + str(weight.spec()) +
+                    ", which is [out, in], its last dimension must be " + in.str());
   Tensor product = matmul(x, weight.t());
   return bias && bias->defined() ? product + detail::castForProduct(*bias, where) : product;
 }
