@@ -300,8 +300,10 @@ TEST_CASE("loaders and sets refuse what does not exist") {
   CHECK_ERROR(random_split(nullptr, {0}, 0), "null");
   CHECK_ERROR(weighted_sampler({1, kInfinity}, 3, 0), "finite");
   CHECK_ERROR(weighted_sampler({1, 1}, -3, 0), "count");
-  CHECK_THROWS_AS(set->get(5), std::out_of_range);
-  CHECK_THROWS_AS(set->get(-1), std::out_of_range);
+  CHECK(contains(messageOf([&] { set->get(5); }), "tensor_dataset: there is no example 5 in this set: it has 5"));
+  CHECK(contains(messageOf([&] { set->get(-1); }), "there is no example -1"));
+  CHECK(contains(messageOf([&] { subset(set, {1, 2})->get(2); }), "subset: there is no example 2"));
+  CHECK(contains(messageOf([&] { concat_dataset({set, set})->get(10); }), "concat_dataset: there is no example 10"));
   CHECK(contains(messageOf([] { compose({nullptr}); }), "empty"));
   CHECK(contains(messageOf([] { Random(0, 0, 0).integer(3, 3); }), "no integer in [3, 3)"));
   DataLoader loader(set, {.batch_size = 2});

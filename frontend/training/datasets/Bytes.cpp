@@ -3,6 +3,7 @@
 #include "burin/training/readers.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/data/Mapping.h"
+#include "frontend/training/datasets/Checks.h"
 
 namespace burin::data {
 
@@ -12,8 +13,8 @@ namespace {
 
 class ByteDataset : public Dataset {
 public:
-  ByteDataset(std::shared_ptr<const detail::Mapping> file, int64_t length, int64_t stride)
-      : file(std::move(file)), length(length), stride(stride) {}
+  ByteDataset(std::shared_ptr<const detail::Mapping> file, int64_t length, int64_t stride, const Location &where)
+      : file(std::move(file)), length(length), stride(stride), place(where) {}
   int64_t size() const override { return (int64_t(file->bytes().size()) - length - 1) / stride + 1; }
   Example get(int64_t index) const override { return read({&index, 1}, {length}); }
   Example batch(std::span<const int64_t> indices) const override {
@@ -23,6 +24,7 @@ public:
 private:
   const std::shared_ptr<const detail::Mapping> file;
   const int64_t length, stride;
+  const Location place;
 
   Example read(std::span<const int64_t> indices, const Shape &shape) const {
     Example example;
@@ -30,8 +32,7 @@ private:
       std::vector<int64_t> numbers;
       numbers.reserve(indices.size() * size_t(length));
       for (int64_t index : indices) {
-        if (index < 0 || index >= size())
-          throw std::out_of_range("there is no window " + std::to_string(index) + " among " + std::to_string(size()));
+        requireExample(index, size(), "byte_dataset", place);
         for (std::byte each : file->bytes().subspan(size_t(index * stride + ahead), size_t(length)))
           numbers.push_back(int64_t(each));
       }
@@ -56,7 +57,7 @@ DatasetRef byte_dataset(const std::string &path, int64_t length, int64_t stride,
     throw Error(place, kOp,
                 "\"" + path + "\" has " + std::to_string(file->bytes().size()) + " bytes, fewer than the " +
                     std::to_string(length + 1) + " of a window and the byte that follows");
-  return std::make_shared<ByteDataset>(std::move(file), length, stride);
+  return std::make_shared<ByteDataset>(std::move(file), length, stride, place);
 }
 
 } // namespace burin::data

@@ -4,6 +4,7 @@
 #include "burin/tensor/indexing.h"
 #include "burin/training/dataset.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/training/datasets/Checks.h"
 #include "frontend/training/datasets/Shuffle.h"
 #include <algorithm>
 #include <numeric>
@@ -40,8 +41,7 @@ public:
       const size_t row = spec.shape[0].value() ? all.size() / size_t(spec.shape[0].value()) : 0;
       std::vector<std::byte> rows(indices.size() * row);
       for (int64_t index : indices)
-        if (index < 0 || index >= spec.shape[0].value())
-          throw std::out_of_range("there is no example " + std::to_string(index) + " among " + spec.shape[0].str());
+        requireExample(index, spec.shape[0].value(), "tensor_dataset", place);
       for (size_t i = 0; i < indices.size(); ++i)
         std::copy_n(all.data() + size_t(indices[i]) * row, row, rows.data() + i * row);
       spec.shape[0] = int64_t(indices.size());
@@ -57,24 +57,32 @@ private:
 
 class Subset : public Dataset {
 public:
-  Subset(DatasetRef dataset, std::vector<int64_t> indices) : dataset(std::move(dataset)), indices(std::move(indices)) {}
+  Subset(DatasetRef dataset, std::vector<int64_t> indices, const char *op, const Location &where)
+      : dataset(std::move(dataset)), indices(std::move(indices)), op(op), place(where) {}
   int64_t size() const override { return int64_t(indices.size()); }
-  Example get(int64_t index) const override { return dataset->get(indices.at(size_t(index))); }
+  Example get(int64_t index) const override { return dataset->get(indexOf(index)); }
   Example batch(std::span<const int64_t> list) const override {
     std::vector<int64_t> inner;
     for (int64_t index : list)
-      inner.push_back(indices.at(size_t(index)));
+      inner.push_back(indexOf(index));
     return dataset->batch(inner);
   }
 
 private:
   DatasetRef dataset;
   std::vector<int64_t> indices;
+  const char *op;
+  Location place;
+
+  int64_t indexOf(int64_t index) const {
+    requireExample(index, size(), op, place);
+    return indices[size_t(index)];
+  }
 };
 
 class ConcatDataset : public Dataset {
 public:
-  explicit ConcatDataset(std::vector<DatasetRef> given) : parts(std::move(given)) {
+  ConcatDataset(std::vector<DatasetRef> given, const Location &where) : parts(std::move(given)), place(where) {
     for (const DatasetRef &part : parts)
       ends.push_back((ends.empty() ? 0 : ends.back()) + part->size());
   }
@@ -100,11 +108,11 @@ public:
 private:
   std::vector<DatasetRef> parts;
   std::vector<int64_t> ends; // of the parts
+  Location place;
 
   std::pair<size_t, int64_t> find(int64_t index) const {
+    requireExample(index, size(), "concat_dataset", place);
     const size_t part = size_t(std::ranges::upper_bound(ends, index) - ends.begin());
-    if (index < 0 || part == parts.size())
-      throw std::out_of_range("there is no example " + std::to_string(index) + " among " + std::to_string(size()));
     return {part, part ? index - ends[part - 1] : index};
   }
 };
@@ -124,12 +132,12 @@ DatasetRef subset(DatasetRef dataset, std::vector<int64_t> indices, Location whe
     if (index < 0 || index >= dataset->size())
       throw Error(inScope(where), "subset",
                   "there is no example " + std::to_string(index) + " among " + std::to_string(dataset->size()));
-  return std::make_shared<Subset>(std::move(dataset), std::move(indices));
+  return std::make_shared<Subset>(std::move(dataset), std::move(indices), "subset", inScope(where));
 }
 DatasetRef concat_dataset(std::vector<DatasetRef> datasets, Location where) {
   if (datasets.empty() || std::ranges::any_of(datasets, [](const DatasetRef &part) { return !part; }))
     throw Error(inScope(where), "concat_dataset", "there are no sets, or one of them is empty");
-  return std::make_shared<ConcatDataset>(std::move(datasets));
+  return std::make_shared<ConcatDataset>(std::move(datasets), inScope(where));
 }
 std::vector<DatasetRef> random_split(DatasetRef dataset, const std::vector<int64_t> &sizes, uint64_t seed,
                                      Location where) {
@@ -142,7 +150,8 @@ std::vector<DatasetRef> random_split(DatasetRef dataset, const std::vector<int64
   std::vector<DatasetRef> parts;
   auto at = order.begin();
   for (int64_t size : sizes) {
-    parts.push_back(std::make_shared<Subset>(dataset, std::vector<int64_t>(at, at + size)));
+    parts.push_back(
+        std::make_shared<Subset>(dataset, std::vector<int64_t>(at, at + size), "random_split", inScope(where)));
     at += size;
   }
   return parts;

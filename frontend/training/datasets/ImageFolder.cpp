@@ -2,6 +2,7 @@
 #include "burin/tensor/creation.h"
 #include "burin/training/readers.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/training/datasets/Checks.h"
 #include "frontend/training/datasets/ImageLibrary.h"
 #include "runtime/npy/Npy.h"
 #include <algorithm>
@@ -130,7 +131,8 @@ const std::vector<std::string> &ImageFolder::classes() const { return files->cla
 const std::vector<std::pair<std::string, int64_t>> &ImageFolder::samples() const { return files->samples; }
 
 Example ImageFolder::get(int64_t index) const {
-  const auto &[path, number] = files->samples.at(size_t(index));
+  requireExample(index, size(), "image_folder", files->where);
+  const auto &[path, number] = files->samples[size_t(index)];
   Pixels pixels;
   readPixels(path, pixels, "image_folder", files->where);
   Tensor image =
