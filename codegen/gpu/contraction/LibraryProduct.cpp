@@ -58,7 +58,8 @@ std::optional<rt::Product> libraryProductOf(KernelOp kernel, KernelBuilder &k) {
   const DType type = dtypeOf(op.getLhs());
   const Shape left = shapeOf(op.getLhs()), right = shapeOf(op.getRhs());
   const Dim columns = shapeOf(op.getResult()).back();
-  const bool isMultiplied = type == DType::f16 || type == DType::bf16 || (type == DType::f32 && !k.target.tf32);
+  const bool isMultiplied =
+      type == DType::f16 || type == DType::bf16 || (type == DType::f32 && k.target.f32Products == F32Products::Exact);
   const bool isPacked = right[right.size() - 3] != Dim(1) || right.back() != columns;
   const passes::StridedView view = passes::stridedViewOf(op.getLhs());
   auto leftArgument = dyn_cast<BlockArgument>(view.base);
