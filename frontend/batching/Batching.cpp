@@ -279,9 +279,11 @@ void Trace::Batching::replayCustom(const Custom &custom) {
       };
       std::vector<Tensor> passed = own(part(0, n), part(n, n + m), part(n + m, xs.size())), list;
       passed.resize(n);
-      for (size_t i = 0; i < n; ++i)
-        if ((isDefined[i] = passed[i].defined()))
+      for (size_t i = 0; i < n; ++i) {
+        isDefined[i] = passed[i].defined();
+        if (isDefined[i])
           list.push_back(passed[i]);
+      }
       return list;
     };
     std::vector<BatchAxes::Axis> axes;

@@ -43,8 +43,10 @@ TEST_CASE("losses with margins have gradients and name what does not fit") {
   gradcheck([&](Tensors in) { return std::vector{poisson_nll_loss(in[0], in[1] + 2.0, {.full = true})}; }, {x, y});
   gradcheck(
       [&](Tensors in) {
-        return std::vector{hinge_embedding_loss(in[0], signs), margin_ranking_loss(in[0], in[0] * in[0], signs, 0.3),
-                           soft_margin_loss(in[0], signs), multilabel_soft_margin_loss(in[0], signs * 0.5 + 0.5),
+        return std::vector{hinge_embedding_loss(in[0], signs),
+                           margin_ranking_loss(in[0], in[0] * in[0], signs, 0.3),
+                           soft_margin_loss(in[0], signs),
+                           multilabel_soft_margin_loss(in[0], signs * 0.5 + 0.5),
                            multi_margin_loss(in[0], classes, {.p = 2}),
                            multilabel_margin_loss(in[0], tensor({{2, 0, -1}, {1, -1, 0}}))};
       },

@@ -16,17 +16,17 @@ int main(int argc, char **argv) {
             .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"2"})},
             .outputs = {valueInfo("y", kFloat, {"", ""})}}
       .write(folder + "reshape.onnx");
-  ModelText{.nodes = {{"Det", {"x"}, {"a"}}, {"Det", {"x"}, {"y"}}},
+  ModelText{.nodes = {{"ImageDecoder", {"x"}, {"a"}}, {"ImageDecoder", {"x"}, {"y"}}},
             .inputs = {valueInfo("x", kFloat, {"2"})},
             .outputs = {valueInfo("y", kInt64, {"1", ""})}}
-      .write(folder + "det.onnx");
+      .write(folder + "unknown.onnx");
   ModelText{.nodes = {{"MatMul", {"x", "x"}, {"y"}, {}, "attn/scores"}},
             .inputs = {valueInfo("x", kFloat, {"2", "3"})},
             .outputs = {valueInfo("y", kFloat, {"2", "3"})}}
       .write(folder + "wrong.onnx");
-  ModelText{.nodes = {{"Det", {"x"}, {"a"}},
+  ModelText{.nodes = {{"ImageDecoder", {"x"}, {"a"}},
                       {"MatMul", {"x", "x"}, {"b"}, {}, "scores"},
-                      {"Det", {"x"}, {"c"}},
+                      {"ImageDecoder", {"x"}, {"c"}},
                       {"Squeeze", {"x", "axis"}, {"d"}, {}, "flat"},
                       {"Add", {"a", "b"}, {"e"}, {}, "behind"},
                       {"Relu", {"x"}, {"y"}}},
