@@ -11,7 +11,7 @@
 
 namespace burin {
 
-using detail::inScope, detail::TapeEdge;
+using detail::inScope;
 
 // ---- anomalies
 

@@ -2,6 +2,7 @@
 #include "burin/graph/control.h"
 #include "frontend/tensor/linalg/Linalg.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -70,3 +71,4 @@ Tensor cholesky_solve(const Tensor &B, const Tensor &L, bool upper, Location whe
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

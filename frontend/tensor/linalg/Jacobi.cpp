@@ -6,6 +6,7 @@
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/tensor/linalg/Linalg.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -135,3 +136,4 @@ Tensor eigvalsh(const Tensor &A, const std::string &UPLO, Location where) {
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

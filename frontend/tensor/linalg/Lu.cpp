@@ -1,6 +1,7 @@
 // LU factorisation with partial pivoting, and determinants.
 #include "frontend/tensor/linalg/Linalg.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -118,3 +119,4 @@ SlogdetResult slogdet(const Tensor &A, Location where) {
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

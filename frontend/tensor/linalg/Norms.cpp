@@ -4,6 +4,7 @@
 #include "frontend/tensor/linalg/Linalg.h"
 #include <cmath>
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -223,3 +224,4 @@ Tensor matrix_exp(const Tensor &A, Location where) {
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

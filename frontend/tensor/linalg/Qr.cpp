@@ -1,6 +1,7 @@
 // QR factorisation and least squares.
 #include "frontend/tensor/linalg/Linalg.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -107,3 +108,4 @@ LstsqResult lstsq(const Tensor &A, const Tensor &B, Location where) {
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

@@ -3,6 +3,7 @@
 #include "frontend/tensor/linalg/Linalg.h"
 #include "ir/infer/Infer.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -185,3 +186,4 @@ Tensor lu_solve(const Tensor &LU, const Tensor &pivots, const Tensor &B, Locatio
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

@@ -3,6 +3,7 @@
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/tensor/linalg/Linalg.h"
 
+// NOLINTBEGIN(readability-identifier-naming): parameters have the names of torch.linalg.
 namespace burin::linalg {
 
 using namespace detail;
@@ -186,3 +187,4 @@ Tensor matrix_rank(const Tensor &A, std::optional<double> atol, std::optional<do
 }
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)

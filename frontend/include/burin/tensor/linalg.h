@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+// NOLINTBEGIN(readability-identifier-naming): parameters and members have the names of torch.linalg.
 namespace burin::linalg {
 
 // ---- triangular factors and linear equations
@@ -162,3 +163,4 @@ BURIN_API Tensor matrix_power(const Tensor &A, int64_t n, Location where = Locat
 BURIN_API Tensor matrix_exp(const Tensor &A, Location where = Location::current());
 
 } // namespace burin::linalg
+// NOLINTEND(readability-identifier-naming)
