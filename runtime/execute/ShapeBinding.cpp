@@ -10,8 +10,7 @@
 namespace burin::rt {
 namespace {
 
-// Number of tasks per chunk. Depends on shapes only, so that results and schedules do not depend on the number of
-// threads.
+// Number of tasks per chunk. By shapes alone, so that results and schedules do not depend on the number of threads.
 int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
   double ns = cost::nsOf(flops, bytes);
   if (tasks <= 1 || ns < cost::kSerialNs)
@@ -371,8 +370,8 @@ private:
     const Part &part = p.parts[index];
     const bool alternates = part.kind == Part::Kind::Alternating;
     int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
-    int64_t last = std::max<int64_t>(turns() - 1, 0);
-    bool fits = !__builtin_mul_overflow(last, stride, &end) && !__builtin_add_overflow(end, begin, &end) &&
+    bool fits = !__builtin_mul_overflow(std::max<int64_t>(turns() - 1, 0), stride, &end) &&
+                !__builtin_add_overflow(end, begin, &end) &&
                 (turns() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
     if (!fits && !alternates)
       problems.add("part ", index, " of a loop of ", turns(), " turns lies outside of what it is a part of");

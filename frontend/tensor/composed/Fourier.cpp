@@ -1,5 +1,5 @@
 #include "frontend/tensor/composed/Fourier.h"
-#include "burin/tensor/fft.h"
+#include "burin/tensor/math/fft.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/composed/Composed.h"
 #include <cmath>

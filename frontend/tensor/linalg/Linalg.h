@@ -1,7 +1,7 @@
 // Helpers of linear algebra. Functions without checks take f32 or f64, matrices in the last two dimensions.
 #pragma once
 #include "burin/graph/loops.h"
-#include "burin/tensor/linalg.h"
+#include "burin/tensor/math/linalg.h"
 #include "burin/tensor/reductions.h"
 #include "burin/training/gradients.h"
 #include "frontend/tensor/composed/Composed.h"

@@ -42,7 +42,7 @@ struct Timed {
   Shapes large, small;
   std::function<double(const Shapes &)> operations = {}; // floating-point operations; none: bound by memory
   bool hasRival = false;
-  bool isProvided = false; // by cuBLASLt, where it is installed
+  bool isProvided = false;    // by cuBLASLt, where it is installed
   std::string precision = {}; // of f32 products, as in targetsOf()
 };
 

@@ -33,9 +33,9 @@ struct Slice {
 };
 
 /// An index of one dimension: an integer, a Slice, Ellipsis, NewAxis, or a tensor of integers, whose shape replaces the
-/// dimension. Several such tensors are broadcast and read together, as in PyTorch: x[{rows, columns}] has one element per
-/// pair, where the indexed dimensions were if they are adjacent, otherwise in front. A tensor of bool covers as many
-/// dimensions as it has and chooses the elements where it is true; their number is a size that depends on data.
+/// dimension. Several such tensors are broadcast and read together, as in PyTorch: x[{rows, columns}] has one element
+/// per pair, where the indexed dimensions were if they are adjacent, otherwise in front. A tensor of bool covers as
+/// many dimensions as it has and chooses the elements where it is true; their number is a size that depends on data.
 struct Index : std::variant<int64_t, Slice, EllipsisType, NoneType, Tensor> {
   Index(std::integral auto value) : variant(int64_t(value)) {}
   Index(Slice value) : variant(std::move(value)) {}

@@ -1,6 +1,6 @@
 // Fused ops of ONNX Runtime's optimiser (domain com.microsoft), decomposed again.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
-#include "burin/tensor/linalg.h"
+#include "burin/tensor/math/linalg.h"
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/contrib/Contrib.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Reductions and compositions of them.
-#include "burin/tensor/linalg.h"
+#include "burin/tensor/math/linalg.h"
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {
