@@ -92,7 +92,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
 
 Tensor kron(const Tensor &x, const Tensor &y, Location where) {
   LocationScope scope(inScope(where));
-  const Shape a = x.shape(), b = y.shape();
+  const Shape &a = x.shape(), &b = y.shape();
   if (a.size() != b.size())
     throw Error(inScope(where), "kron", str(x.spec()) + " and " + str(y.spec()) + " differ in rank");
   Shape apartX, apartY, joined;

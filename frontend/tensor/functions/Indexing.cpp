@@ -223,7 +223,7 @@ private:
           order.push_back(i);
       together = transpose(from, order, where);
     }
-    const Shape sizes = together.shape(where);
+    const Shape &sizes = together.shape(where);
     Tensor position; // in row-major order of the indexed dimensions
     for (int64_t i = 0; i < count; ++i) {
       const Dim &size = sizes[size_t(first + i)];
@@ -263,7 +263,7 @@ static Tensor valuesFor(const TensorSpec &x, const Shape &part, const Tensor &gi
 /// x with `given` where the mask, which covers the first dimensions, is true; nullopt if the values differ between
 /// these places.
 static std::optional<Tensor> setWhere(const Tensor &x, const Tensor &mask, const Tensor &given, const Location &where) {
-  const Shape covered = mask.shape(where), sizes = x.shape(where);
+  const Shape &covered = mask.shape(where), &sizes = x.shape(where);
   if (covered.size() > sizes.size() || !std::equal(covered.begin(), covered.end(), sizes.begin()))
     return std::nullopt;
   const Shape rest(sizes.begin() + std::ptrdiff_t(covered.size()), sizes.end());
