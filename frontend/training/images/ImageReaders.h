@@ -18,6 +18,7 @@ struct BurinImage {
 };
 
 /* Reads the bytes of a file. Returns 1, or 0 with a problem and no pixels. */
+/* NOLINTNEXTLINE(modernize-use-using): C includes this */
 typedef int BurinReadImage(const unsigned char *bytes, size_t size, struct BurinImage *image);
 BurinReadImage burin_read_png, burin_read_jpeg;
 
