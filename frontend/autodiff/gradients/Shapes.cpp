@@ -25,7 +25,7 @@ Tensor sumTo(const Tensor &x, const Shape &shape) {
 }
 
 Tensor cropTo(const Tensor &x, const Shape &shape) {
-  return x.shape() == shape ? x : slice(x, Shape(shape.size(), 0), shape, Ints(shape.size(), 1));
+  return x.shape() == shape ? x : reshapeTo(slice(x, Shape(shape.size(), 0), shape, Ints(shape.size(), 1)), shape);
 }
 
 /// Adds zeros before and after a dimension, as many as the sizes tell.

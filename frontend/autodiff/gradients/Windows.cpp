@@ -40,7 +40,9 @@ public:
       stops.push_back(starts.back() + (result[2 + i] - 1) * window.strides[i] + 1);
       steps.push_back(window.strides[i]);
     }
-    return slice(padded, starts, stops, steps);
+    Shape shape(padded.shape().begin(), padded.shape().begin() + 2);
+    shape.insert(shape.end(), result.begin() + 2, result.end()); // of symbolic sizes the slice may say it otherwise
+    return reshapeTo(slice(padded, starts, stops, steps), shape);
   }
 
   /// The gradient of x: the sum over all taps of `share`, the gradient at the tap in the shape of the result.
@@ -61,7 +63,7 @@ public:
       sum = sum.defined() ? sum + moved : moved;
     });
     Ints chosen;
-    return crop(interleave(sums, chosen));
+    return reshapeTo(crop(interleave(sums, chosen)), x);
   }
 
 private:
