@@ -427,8 +427,10 @@ private:
     loop = scan;
     LogicalResult added = isInlined(scan) ? addSteps(body) : callBody(callee);
     loop = {};
-    if (plan.steps.size() == first)
-      return failed(added) ? failure() : LogicalResult(scan.emitError("has no steps"));
+    if (plan.steps.size() == first) { // every iteration leaves the states as they are
+      stepOf[scan] = std::max(first, 1u) - 1;
+      return added;
+    }
     uint32_t last = plan.steps.size() - 1;
     plan.loops.push_back({first, last, expr(parts), uint8_t(!takesCopies(scan))});
     for (rt::Slot slot : outside)

@@ -352,3 +352,15 @@ TEST_CASE("a branch that fails leaves states that other branches have set") {
     CHECK(areSame(r.value(), start * 2));
   }
 }
+
+TEST_CASE("a loop whose body leaves its states as they are has no steps") {
+  const Tensor one = ones({3});
+  auto looped = jit([&](const Tensor &x) {
+    Tensor y = fori_loop(0, 2, [&](const Tensor &, const Tensor &s) { return s * one; }, x + 1.0);
+    return y * 2.0;
+  });
+  CHECK(floats(looped(tensor({1.0f, 2.0f, 3.0f}))) == std::vector<float>{4, 6, 8});
+  auto same = jit(
+      [&](const Tensor &x) { return fori_loop(0, 2, [&](const Tensor &, const Tensor &s) { return s * one; }, x); });
+  CHECK(floats(same(tensor({1.0f, 2.0f, 3.0f}))) == std::vector<float>{1, 2, 3});
+}
