@@ -1,8 +1,7 @@
 // Jitted functions overwrite the old values of states if nobody else holds them.
 #include "frontend/tensor/data/DlpackAbi.h"
 #include "runtime/execute/session/AsyncRunner.h"
-#include "runtime/support/Memory.h"
-#include "test/frontend/Check.h"
+#include "test/frontend/MemoryUse.h"
 #include <array>
 #include <burin/graph/host.h>
 #include <burin/training/data.h>
@@ -17,16 +16,6 @@ namespace {
 constexpr int64_t kLarge = 1 << 20; // 4-byte elements; large enough for runs to be asynchronous
 
 const void *placeOf(const Parameter &p) { return p->bytes().data(); }
-
-/// Returns the peak increase in bytes in use during `code`.
-template <class F> size_t extraBytes(F &&code) {
-  synchronize();
-  rt::Memory::shared().resetPeak();
-  size_t before = rt::Memory::shared().stats().inUse;
-  code();
-  synchronize();
-  return rt::Memory::shared().stats().peak - before;
-}
 
 /// A state that each call adds to.
 struct Sum {

@@ -1,21 +1,10 @@
 // Values that a loop carries use one buffer or two: memory, results, gradients and errors.
-#include "runtime/support/Memory.h"
-#include "test/frontend/Check.h"
+#include "test/frontend/MemoryUse.h"
 
 namespace {
 
 constexpr int64_t kLarge = 1 << 18; // elements of 4 bytes
 constexpr size_t kBytes = 4 * kLarge, kSmall = 1 << 16;
-
-/// Returns the peak increase in bytes in use during `code`.
-template <class F> size_t extraBytes(F &&code) {
-  synchronize();
-  rt::Memory::shared().resetPeak();
-  size_t before = rt::Memory::shared().stats().inUse;
-  code();
-  synchronize();
-  return rt::Memory::shared().stats().peak - before;
-}
 
 /// The error of a run is thrown where its result is awaited, and by synchronize().
 template <class F> void checkFails(F &&code) {
