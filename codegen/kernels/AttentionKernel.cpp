@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kGroupsAhead = 2; // groups of keys, one per lane, that are prefetched
 constexpr int64_t kLineBytes = 64;
+constexpr int64_t kMostVectors = 8;  // of a row of values that are multiplied together
 constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together, see weigh()
 
 class AttentionKernel {
@@ -148,7 +149,7 @@ private:
 
   void packValues() {
     k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1), [&](Value chunk) {
-      SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
+      SmallVector<Value> columns = columnsOf(chunk, vectors), inside = insideOf(columns);
       k.loop(k.constant(0), k.dim(keys), k.constant(1), [&](Value row) {
         for (int64_t v = 0; v < vectors; ++v)
           k.store(packedValues, valuePlace(chunk, row, v),
@@ -160,19 +161,27 @@ private:
     Value line = k.add(k.mul(chunk, k.dim(keys)), row);
     return {k.add(k.mul(line, k.constant(panel)), k.constant(v * lanes)), 1};
   }
-  /// First column of each vector of a chunk, and masks of the existing columns (null: all).
-  SmallVector<Value> columnsOf(Value chunk) {
+  /// First column of each vector of a chunk of `each` vectors, and masks of the existing columns (null: all).
+  SmallVector<Value> columnsOf(Value chunk, int64_t each) {
     SmallVector<Value> columns;
-    for (int64_t v = 0; v < vectors; ++v)
-      columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
+    for (int64_t v = 0; v < each; ++v)
+      columns.push_back(k.add(k.mul(chunk, k.constant(each * lanes)), k.constant(v * lanes)));
     return columns;
   }
-  bool isPartial() { return !isMultipleOf(width, panel); }
+  bool isPartial(ArrayRef<Value> columns) { return !isMultipleOf(width, int64_t(columns.size()) * lanes); }
   SmallVector<Value> insideOf(ArrayRef<Value> columns) {
     SmallVector<Value> inside;
     for (Value column : columns)
-      inside.push_back(isPartial() ? k.below(column, k.dim(width), lanes) : Value());
+      inside.push_back(isPartial(columns) ? k.below(column, k.dim(width), lanes) : Value());
     return inside;
+  }
+  /// Vectors of a chunk of values that a tile of `count` rows multiplies at a time. Few rows leave registers for more
+  /// vectors than a panel has: the values are then read once, each row of them as a whole.
+  int64_t chunkVectors(int64_t count) {
+    if (packsValues() || !width.isStatic())
+      return vectors;
+    const int64_t most = std::min(kMostVectors, k.target.tileRows * vectors / count);
+    return std::max(vectors, std::min(most, int64_t(llvm::divideCeil(width.value(), lanes))));
   }
 
   // ---- tiles of rows
@@ -204,7 +213,8 @@ private:
     // Several rows together, so that one computes while another waits for lane shuffles.
     for (int64_t r = 0; r < count; r += kRowsTogether)
       llvm::append_range(inverse, weigh(llvm::to_vector(llvm::seq(r, std::min(r + kRowsTogether, count))), panels));
-    k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1),
+    const int64_t each = chunkVectors(count);
+    k.loop(k.constant(0), k.dim(ceildiv(width, each * lanes)), k.constant(1),
            [&](Value chunk) { mix(row, count, chunk, seen, inverse); });
   }
 
@@ -366,7 +376,8 @@ private:
 
   // ---- weights times values, the epilogue, and the stores
   void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
-    SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
+    const int64_t each = chunkVectors(count);
+    SmallVector<Value> columns = columnsOf(chunk, each), inside = insideOf(columns);
     auto valuesAt = [&](int64_t v, Value step) {
       return packsValues() ? k.load(packedValues, valuePlace(chunk, step, v), lanes, {})
                            : loadLanes(value, rowStart(value, step), columns[v], inside[v]);
@@ -374,15 +385,15 @@ private:
     SmallVector<Value> starts;
     for (int64_t r = 0; r < count; ++r)
       starts.push_back(stripPlace(r, k.constant(0)));
-    Microkernel tile(k, {strip, starts, 1}, DType::f32, vectors, valuesAt);
+    Microkernel tile(k, {strip, starts, 1}, DType::f32, each, valuesAt);
     SmallVector<Value> sums = tile.add(k.constant(0), k.constant(0), seen, tile.zeros());
     k.width = lanes;
     for (int64_t r = 0; r < count; ++r)
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value mixed = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], k.broadcast(inverse[r], lanes));
+      for (int64_t v = 0; v < each; ++v) {
+        Value mixed = arith::MulFOp::create(k.b, k.loc, sums[r * each + v], k.broadcast(inverse[r], lanes));
         at[leading] = {k.add(row, k.constant(r))};
         at[leading + 1] = {columns[v], 1};
-        if (isPartial())
+        if (isPartial(columns))
           e.mask = k.below(columns[v], k.maskBound(width, narrowest(body, type)), lanes);
         p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
         e.mask = {};
