@@ -1,4 +1,4 @@
-// Five small networks and how they are trained; make_curves.py has the same in PyTorch.
+// Five networks and how they are trained; make_curves.py has the same in PyTorch.
 #pragma once
 #include <burin/burin.h>
 #include <cmath>
@@ -48,23 +48,44 @@ inline Tensor trainStep(Training &t, const Tensor &x, const Tensor &target) {
   return loss;
 }
 
-struct Residual : nn::Module {
-  nn::Conv2d stem = register_module("stem", nn::Conv2d(1, 4, 3, {.padding = 1, .bias = false}));
-  nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(4));
-  nn::Conv2d conv = register_module("conv", nn::Conv2d(4, 4, 3, {.padding = 1, .bias = false}));
-  nn::BatchNorm2d norm2 = register_module("norm2", nn::BatchNorm2d(4));
-  nn::Linear fc = register_module("fc", nn::Linear(4, 3));
-  Tensor operator()(const Tensor &image) {
-    Tensor x = gelu(norm(stem(image)));
-    x = gelu(x + norm2(conv(x)));
-    return fc(x.mean({2, 3}));
+/// A basic block of a ResNet (He et al. 2016), with smooth activations.
+struct ResidualBlock : nn::Module {
+  ResidualBlock(int64_t in, int64_t out, int64_t stride)
+      : conv1(register_module("conv1", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))),
+        bn1(register_module("bn1", nn::BatchNorm2d(out))),
+        conv2(register_module("conv2", nn::Conv2d(out, out, 3, {.padding = 1, .bias = false}))),
+        bn2(register_module("bn2", nn::BatchNorm2d(out))) {
+    if (stride > 1 || in != out)
+      downsample =
+          register_module("downsample", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}),
+                                                       nn::BatchNorm2d(out)));
   }
+  nn::Conv2d conv1;
+  nn::BatchNorm2d bn1;
+  nn::Conv2d conv2;
+  nn::BatchNorm2d bn2;
+  std::optional<nn::Sequential> downsample;
+  Tensor operator()(const Tensor &x) {
+    return gelu(bn2(conv2(gelu(bn1(conv1(x))))) + (downsample ? (*downsample)(x) : x));
+  }
+};
+
+/// ResNet-18 with a stem of 3x3 and an eighth of the channels.
+struct Residual : nn::Module {
+  nn::Conv2d stem = register_module("stem", nn::Conv2d(1, 8, 3, {.padding = 1, .bias = false}));
+  nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(8));
+  nn::Sequential blocks = register_module("blocks", nn::Sequential(ResidualBlock(8, 8, 1), ResidualBlock(8, 8, 1),
+                                                                   ResidualBlock(8, 16, 2), ResidualBlock(16, 16, 1),
+                                                                   ResidualBlock(16, 32, 2), ResidualBlock(32, 32, 1),
+                                                                   ResidualBlock(32, 64, 2), ResidualBlock(64, 64, 1)));
+  nn::Linear fc = register_module("fc", nn::Linear(64, 3));
+  Tensor operator()(const Tensor &image) { return fc(blocks(gelu(norm(stem(image)))).mean({2, 3})); }
 };
 
 struct Gpt : nn::Module {
   nn::Embedding token = register_module("token", nn::Embedding(11, 8));
   nn::Embedding position = register_module("position", nn::Embedding(6, 8));
-  nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(makeLayer, 2, nn::LayerNorm(8)));
+  nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(makeLayer, 4, nn::LayerNorm(8)));
   nn::Linear head = register_module("head", nn::Linear(8, 11, {.bias = false}));
   static nn::TransformerEncoderLayer makeLayer() {
     return {8, 2, {.dim_feedforward = 16, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
@@ -107,7 +128,7 @@ inline Training residual(DType type, int steps) {
   Residual net;
   setWeights(net, type);
   optim::AdamW optimizer(net.parameters(), {.lr = 0.01});
-  return {net, optimizer, lossOf(net, 0.1), batchOf({4, 1, 6, 6}, 4, 3), optim::CosineAnnealingLR(optimizer, steps)};
+  return {net, optimizer, lossOf(net, 0.1), batchOf({4, 1, 14, 14}, 4, 3), optim::CosineAnnealingLR(optimizer, steps)};
 }
 
 inline Training gpt(DType type) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes curves.json: 50 training steps of five small networks by PyTorch in f64. Needs torch:  python3 make_curves.py
+"""Writes curves.json: 50 training steps of five networks by PyTorch in f64. Needs torch:  python3 make_curves.py
 
 Weights and batches come from formulas, which CurveTest.cpp repeats: see wave() and weights(). A case has the loss of
-each step, "losses", and for each final entry of the state dicts of the network and the optimiser the sum of all
-elements and of their magnitudes: "state.<name>", "optimizer.<name>"."""
+each step, "losses", and for each final entry of the state dicts of the network and the optimiser, "state.<name>" and
+"optimizer.<name>", three sums over its elements: of their values, of their magnitudes, and of their products with
+wave(), which notices elements in another order."""
 import math
 import pathlib
 
@@ -33,6 +34,11 @@ def weights(module):
             p.copy_(wave(p.shape, seed) / math.sqrt(p.shape[-1] if p.ndim > 1 else 4) + (p.ndim == 1) * 0.5)
 
 
+def sums(value):
+    value = value.double()
+    return torch.stack([value.sum(), value.abs().sum(), (value * wave(value.shape, 0.5)).sum()])
+
+
 def train(name, module, loss_of, make, schedule=None, clip=None):
     weights(module)
     optimizer = make(module)
@@ -50,26 +56,39 @@ def train(name, module, loss_of, make, schedule=None, clip=None):
         losses.append(loss.detach())
     tensors = {"losses": torch.stack(losses)}
     for key, value in module.state_dict().items():
-        tensors[f"state.{key}"] = torch.stack([value.double().sum(), value.double().abs().sum()])
+        tensors[f"state.{key}"] = sums(value)
     for index, p in enumerate(module.parameters()):
         for key, value in optimizer.state[p].items():
-            tensors[f"optimizer.state.{index}.{key}"] = torch.stack([value.double().sum(), value.double().abs().sum()])
+            tensors[f"optimizer.state.{index}.{key}"] = sums(value)
     cases[name] = tensors
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = nn.Sequential()
+        if stride > 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return F.gelu(self.bn2(self.conv2(F.gelu(self.bn1(self.conv1(x))))) + self.downsample(x))
 
 
 class Residual(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem = nn.Conv2d(1, 4, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(4)
-        self.conv = nn.Conv2d(4, 4, 3, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(4)
-        self.fc = nn.Linear(4, 3)
+        self.stem = nn.Conv2d(1, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        sizes = [(8, 8, 1), (8, 8, 1), (8, 16, 2), (16, 16, 1), (16, 32, 2), (32, 32, 1), (32, 64, 2), (64, 64, 1)]
+        self.blocks = nn.Sequential(*[ResidualBlock(*size) for size in sizes])
+        self.fc = nn.Linear(64, 3)
 
     def forward(self, x):
-        x = F.gelu(self.norm(self.stem(x)))
-        x = F.gelu(x + self.norm2(self.conv(x)))
-        return self.fc(x.mean((2, 3)))
+        return self.fc(self.blocks(F.gelu(self.norm(self.stem(x)))).mean((2, 3)))
 
 
 class Gpt(nn.Module):
@@ -78,7 +97,7 @@ class Gpt(nn.Module):
         self.token = nn.Embedding(11, 8)
         self.position = nn.Embedding(6, 8)
         layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, activation="gelu", batch_first=True, norm_first=True)
-        self.blocks = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8), enable_nested_tensor=False)
+        self.blocks = nn.TransformerEncoder(layer, 4, nn.LayerNorm(8), enable_nested_tensor=False)
         self.head = nn.Linear(8, 11, bias=False)
 
     def forward(self, x):
@@ -104,7 +123,7 @@ train("lenet", nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.Sigmoid(), nn.Avg
       lambda m, s: F.cross_entropy(m(wave((4, 1, 12, 12), s)), classes(4, 5, s)),
       lambda m: optim.Adam(m.parameters(), 0.01))
 train("resnet", Residual(),
-      lambda m, s: F.cross_entropy(m(wave((4, 1, 6, 6), s)), classes(4, 3, s), label_smoothing=0.1),
+      lambda m, s: F.cross_entropy(m(wave((4, 1, 14, 14), s)), classes(4, 3, s), label_smoothing=0.1),
       lambda m: optim.AdamW(m.parameters(), 0.01), lambda o: optim.lr_scheduler.CosineAnnealingLR(o, STEPS))
 train("gpt", Gpt(),
       lambda m, s: F.cross_entropy(m(classes(18, 11, s).reshape(3, 6)).flatten(0, 1), classes(18, 11, s + 1)),
