@@ -50,6 +50,9 @@ Layers norms() {
           {"InstanceNorm1d", plain(nn::InstanceNorm1d(4))},
           {"InstanceNorm2d", plain(nn::InstanceNorm2d(4, {.affine = true}))},
           {"InstanceNorm3d", plain(nn::InstanceNorm3d(2, {.affine = true}))},
+          {"InstanceNorm1d tracked", plain(nn::InstanceNorm1d(4, {.track_running_stats = true}))},
+          {"InstanceNorm2d train",
+           plain(nn::InstanceNorm2d(4, {.momentum = 0.25, .affine = true, .track_running_stats = true}))},
           {"GroupNorm", plain(nn::GroupNorm(2, 4))},
           {"LayerNorm", plain(nn::LayerNorm({2, 3}))}};
 }

@@ -59,6 +59,13 @@ def windows():
     case("AdaptiveAvgPool3d", nn.AdaptiveAvgPool3d(2), volume)
 
 
+def trackedNorms():
+    line, image = rand(3, 4, 5), rand(3, 4, 2, 3)
+    case("InstanceNorm1d tracked", nn.InstanceNorm1d(4, track_running_stats=True), line)
+    case("InstanceNorm2d train", nn.InstanceNorm2d(4, momentum=0.25, affine=True, track_running_stats=True), image,
+         train=True)
+
+
 def norms():
     line, image, volume = rand(3, 4, 5), rand(3, 4, 2, 3), rand(2, 2, 2, 3, 2)
     case("BatchNorm1d", nn.BatchNorm1d(4), line)
@@ -175,4 +182,5 @@ def activations():
 
 
 windows(), norms(), elements(), embeddings(), recurrent(), transformers(), parametrized(), activations()
+trackedNorms()
 write(pathlib.Path(__file__).parent / "layers.json", cases)

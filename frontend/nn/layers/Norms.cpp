@@ -8,16 +8,20 @@
 
 namespace burin::nn {
 
+static void requireMomentum(double momentum, const char *kind, const Location &where) {
+  require(momentum >= 0 && momentum <= 1, kind,
+          "momentum is " + std::to_string(momentum) +
+              ", but must lie in [0, 1]: it is the weight of a new batch in the running statistics",
+          where);
+}
+
 BatchNormNd::BatchNormNd(const char *kind, size_t dimensions, int64_t features, BatchNormOptions given,
                          const Location &where)
     : Module(kind, where), options(given), dimensions(dimensions) {
   requireSize(features, 1, "the number of features", kind, where);
   requireEpsilon(options.eps, kind, where);
   if (options.momentum)
-    require(*options.momentum >= 0 && *options.momentum <= 1, kind,
-            "momentum is " + std::to_string(*options.momentum) +
-                ", but must lie in [0, 1]: it is the weight of a new batch in the running statistics",
-            where);
+    requireMomentum(*options.momentum, kind, where);
   describe(std::to_string(features));
   if (options.affine) {
     weight = register_parameter("weight", ones({features}, DType::f32, where), where);
@@ -90,28 +94,59 @@ InstanceNormNd::InstanceNormNd(const char *kind, size_t dimensions, int64_t feat
     : Module(kind, where), options(given), dimensions(dimensions), features(features) {
   requireSize(features, 1, "the number of features", kind, where);
   requireEpsilon(options.eps, kind, where);
+  requireMomentum(options.momentum, kind, where);
   describe(std::to_string(features));
   if (options.affine) {
     weight = register_parameter("weight", ones({features}, DType::f32, where), where);
     bias = register_parameter("bias", zeros({features}, DType::f32, where), where);
   }
+  if (options.track_running_stats) {
+    running_mean = register_buffer("running_mean", zeros({features}, DType::f32, where), where);
+    running_var = register_buffer("running_var", ones({features}, DType::f32, where), where);
+    // PyTorch's state has it, and never counts.
+    num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, DType::i64, where), where);
+  }
 }
-Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
-  ModuleScope inModule(*this);
-  const Location place = detail::inScope(where);
-  if (size_t(x.rank(place)) != dimensions + 2)
-    throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
+
+void InstanceNormNd::checkInput(const Tensor &x, const Dim &pixels, const Location &place) const {
   if (const Dim &channels = x.shape(place)[1]; channels.isStatic() && channels.value() != features)
     throw Error(place, kind(),
                 "the input " + burin::str(x.spec(place)) + " has " + channels.str() +
                     " channels, but the layer was made for " + std::to_string(features));
-  Dim pixels = 1;
-  for (size_t i = 2; i < x.shape(place).size(); ++i)
-    pixels = pixels * x.shape(place)[i];
   if (pixels == Dim(1))
     throw Error(place, kind(),
                 "the input " + burin::str(x.spec(place)) +
                     " has one element per channel, of which there is no variance");
+}
+
+/// Means over the images of the batch enter the running statistics, of variances without bias.
+void InstanceNormNd::update(const Tensor &x, const Dim &pixels) {
+  std::vector<int64_t> spatial = allButChannels(x);
+  spatial.erase(spatial.begin());
+  Tensor count = detail::sizeTensor(pixels).to(DType::f64);
+  Tensor mean = reduce_mean(reduce_mean(x, spatial), {0});
+  Tensor variance = reduce_mean(reduce_var(x, spatial, false, 0), {0}) * (count / (count - 1.0)).to(x.dtype());
+  running_mean.set(running_mean * (1.0 - options.momentum) + mean * options.momentum);
+  running_var.set(running_var * (1.0 - options.momentum) + variance * options.momentum);
+}
+
+Tensor InstanceNormNd::operator()(const Tensor &x, Location where) {
+  ModuleScope inModule(*this);
+  LocationScope scope(detail::inScope(where));
+  const Location place = detail::inScope(where);
+  if (size_t(x.rank(place)) != dimensions + 2)
+    throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
+  if (!is_training() && options.track_running_stats) {
+    Tensor scale = options.affine ? weight.value() : ones_like(running_mean.value()),
+           shift = options.affine ? bias.value() : zeros_like(running_mean.value());
+    return batch_norm(x, running_mean, running_var, scale, shift, options.eps);
+  }
+  Dim pixels = 1;
+  for (size_t i = 2; i < x.shape(place).size(); ++i)
+    pixels = pixels * x.shape(place)[i];
+  checkInput(x, pixels, place);
+  if (options.track_running_stats)
+    update(x, pixels);
   return instance_norm(x, optionally(weight), optionally(bias), options.eps, place);
 }
 

@@ -185,16 +185,20 @@ struct BURIN_API BatchNorm3d : BatchNormNd {
   explicit BatchNorm3d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
 };
 
-/// Options of the instance norms: `eps` is added to the variance; `affine` adds a scale and a shift per channel.
+/// Options of the instance norms: `eps` is added to the variance; `affine` adds a scale and a shift per channel;
+/// `momentum` is the weight of new images in the running statistics, which `track_running_stats` keeps.
 struct InstanceNormOptions {
   double eps = 1e-5;
+  double momentum = 0.1;
   bool affine = false;
+  bool track_running_stats = false;
 };
 /// Zero mean and unit variance over the spatial dimensions of each channel of each image, then with `affine` a scale
-/// and a shift per channel. Keeps no statistics. Source: torch.nn.InstanceNorm1d, InstanceNorm2d, InstanceNorm3d.
+/// and a shift per channel. With `track_running_stats`, training mode averages the statistics of all images, and eval
+/// mode uses the averages. Source: torch.nn.InstanceNorm1d, InstanceNorm2d, InstanceNorm3d.
 struct BURIN_API InstanceNormNd : Module {
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
-  Parameter weight, bias;
+  Tensor operator()(const Tensor &x, Location where = Location::current());
+  Parameter weight, bias, running_mean, running_var, num_batches_tracked;
   InstanceNormOptions options;
 
 protected:
@@ -202,6 +206,10 @@ protected:
                  const Location &where);
   size_t dimensions;
   int64_t features;
+
+private:
+  void checkInput(const Tensor &x, const Dim &pixels, const Location &where) const;
+  void update(const Tensor &x, const Dim &pixels);
 };
 /// x [N, features, length].
 struct BURIN_API InstanceNorm1d : InstanceNormNd {
