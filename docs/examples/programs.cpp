@@ -1,4 +1,5 @@
-// Several functions over the same weights: a training step and the prediction that uses what it learns.
+// Several functions over the same weights: two training steps, of all layers and of the last one, and the prediction
+// that uses what they learn.
 #include <burin/burin.h>
 #include <burin/nn/losses.h>
 #include <burin/training/optim.h>
@@ -7,8 +8,11 @@ using namespace burin;
 
 int main() {
   manual_seed(1);
-  auto net = nn::Sequential(nn::Linear(2, 32), nn::Tanh(), nn::Linear(32, 2));
+  auto body = nn::Sequential(nn::Linear(2, 32), nn::Tanh());
+  nn::Linear head(32, 2);
+  auto net = nn::Sequential(body, head);
   optim::Adam optimizer(net.parameters(), {.lr = 0.02});
+  optim::SGD headOptimizer(head.parameters(), {.lr = 0.5});
 
   Program program(net);
   program.add("train_step",
@@ -17,6 +21,15 @@ int main() {
                 loss.backward();
                 optimizer.step();
                 optimizer.zero_grad();
+                return loss.detach();
+              },
+              {{f32, {32, 2}}, {i64, {32}}}, {"input", "target"}, {"loss"});
+  program.add("tune_head",
+              [&](const Tensor &input, const Tensor &target) {
+                Tensor loss = cross_entropy(head(body(input).detach()), target);
+                loss.backward();
+                headOptimizer.step();
+                headOptimizer.zero_grad();
                 return loss.detach();
               },
               {{f32, {32, 2}}, {i64, {32}}}, {"input", "target"}, {"loss"});
@@ -33,7 +46,7 @@ int main() {
       artifact(points(i), inside(i));
   Tensor right = (predict(points(0)) == inside(0)).to(f32).mean();
   std::cout << (right.item() > 0.9 ? "learned" : "not learned") << ", weights "
-            << str(artifact.state("0.weight").spec()) << "\n";
+            << str(artifact.state("1.weight").spec()) << "\n";
   artifact.save_states("learned.safetensors");
 
   save_npy("points.npy", points);
