@@ -2,6 +2,7 @@
 #include "burin/ops.h"
 #include "frontend/autodiff/tape/Tape.h"
 #include "frontend/eager/Eager.h"
+#include "frontend/tensor/composed/Composed.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/PartWrite.h"

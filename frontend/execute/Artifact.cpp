@@ -103,11 +103,12 @@ std::shared_ptr<Artifact::Data> dataOf(const rt::Artifact &artifact) {
   return data;
 }
 std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program, HostFunctions functions = {},
-                                       bool statesAreGiven = false, rt::gpu::Device::Ptr gpu = nullptr) {
+                                       bool statesAreGiven = false, rt::gpu::Device::Ptr gpu = nullptr,
+                                       int threads = 0) {
   std::shared_ptr<Artifact::Data> data = dataOf(program->artifact());
   data->target = program->target();
   data->executable =
-      std::make_shared<Executable>(std::move(program), std::move(functions), statesAreGiven, std::move(gpu));
+      std::make_shared<Executable>(std::move(program), std::move(functions), statesAreGiven, std::move(gpu), threads);
   return data;
 }
 
@@ -336,8 +337,9 @@ Artifact Artifact::to(Device device, Location where) const {
 Artifact Artifact::onDevice(Device device, const char *op, const Location &place) const {
   Executable &executable = data->ready(op, place);
   auto copy = std::make_shared<Data>(*data);
-  copy->executable = std::make_shared<Executable>(executable.shared(), executable.functions(), false,
-                                                  device.is_cuda() ? openDevice(device, op, place) : nullptr);
+  copy->executable =
+      std::make_shared<Executable>(executable.shared(), executable.functions(), false,
+                                   device.is_cuda() ? openDevice(device, op, place) : nullptr, executable.threads());
   auto fill = [&](rt::Session &session) {
     return copy->executable->onStates([&](rt::Session &own) { return own.copyStates(session); });
   };
@@ -362,6 +364,8 @@ Artifact load(const std::string &path, const ArtifactOptions &options, Location 
 
 Artifact Artifact::load(const std::string &path, const ArtifactOptions &options, Location where) {
   const Location place = inScope(where);
+  if (options.threads < 0 || options.threads > 1024)
+    throw Error(place, "load", std::to_string(options.threads) + " threads is not a number from 0 to 1024");
   rt::Program::Ptr program;
   rt::Status status = rt::Program::loadFile(path, {}, program);
   if (!status.ok())
@@ -369,7 +373,7 @@ Artifact Artifact::load(const std::string &path, const ArtifactOptions &options,
   const bool isForGpus = !program->runsOnCpu() && cuda_device_count() > 0;
   const Device device = options.device.value_or(isForGpus ? cuda(0) : cpu);
   rt::gpu::Device::Ptr gpu = device.is_cuda() ? openDevice(device, "load", place) : nullptr;
-  std::shared_ptr<Artifact::Data> data = dataOf(std::move(program), {}, false, std::move(gpu));
+  std::shared_ptr<Artifact::Data> data = dataOf(std::move(program), {}, false, std::move(gpu), options.threads);
   data->path = path;
   if (options.device) // whether there is code for it
     check(data->executable->onStates([](rt::Session &) { return rt::Status(); }), "load", place);

@@ -14,10 +14,11 @@ size_t byteCount(std::span<const rt::TensorView> views) {
   return total;
 }
 
-Executable::Executable(rt::Program::Ptr program, HostFunctions functions, bool statesAreGiven, rt::gpu::Device::Ptr gpu)
+Executable::Executable(rt::Program::Ptr program, HostFunctions functions, bool statesAreGiven, rt::gpu::Device::Ptr gpu,
+                       int threads)
     : loaded(std::move(program)), hostFunctions(std::move(functions)),
       asksHost(std::ranges::any_of(loaded->artifact().plans, [](const rt::Plan &p) { return !p.hostCalls.empty(); })),
-      statesAreGiven(statesAreGiven), gpu(std::move(gpu)) {}
+      statesAreGiven(statesAreGiven), threadCount(threads), gpu(std::move(gpu)) {}
 
 std::optional<Executable::GivenState> Executable::givenState(uint32_t function, size_t output) const {
   const rt::Plan &plan = loaded->artifact().plans[function];
@@ -39,6 +40,7 @@ rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
   }
   rt::SessionOptions options;
   options.statesAreGiven = statesAreGiven;
+  options.threads = threadCount;
   if (!hostFunctions.empty())
     options.host = {&hostFunctions, callHostFromRun};
   if (gpu) {

@@ -18,9 +18,10 @@ size_t byteCount(std::span<const rt::TensorView> views);
 class Executable {
 public:
   /// `functions` are the targets of its host calls. `statesAreGiven`: states are inputs and outputs of runs. `gpu`:
-  /// null for the CPU.
+  /// null for the CPU. `threads`: of each session, 0 for the shared ones.
   explicit Executable(rt::Program::Ptr program, HostFunctions functions = {}, bool statesAreGiven = false,
-                      rt::gpu::Device::Ptr gpu = nullptr);
+                      rt::gpu::Device::Ptr gpu = nullptr, int threads = 0);
+  int threads() const { return threadCount; }
   Device device() const { return gpu ? cuda(gpu->ordinal()) : cpu; }
   const rt::gpu::Device::Ptr &gpuDevice() const { return gpu; }
   const rt::Program &program() const { return *loaded; }
@@ -55,6 +56,7 @@ private:
   rt::Program::Ptr loaded;
   HostFunctions hostFunctions;
   const bool asksHost, statesAreGiven;
+  const int threadCount;
   rt::gpu::Device::Ptr gpu;
   std::atomic<std::chrono::nanoseconds> lastTime{std::chrono::nanoseconds::max()};
   std::atomic<size_t> lastBytes{0};

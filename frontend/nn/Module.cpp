@@ -33,10 +33,10 @@ private:
 };
 } // namespace
 
-Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<detail::Cell>()) {
+Parameter::Parameter(Tensor value, bool requires_grad, Location where) : cell(std::make_shared<detail::Cell>()) {
   cell->mode = Registering::current();
   if (value.defined() && value.isTraced())
-    throw Error(inScope({}), "Parameter",
+    throw Error(inScope(where), "Parameter",
                 "the initial value of a parameter is a number, but this one is computed by the function that is being "
                 "traced; create the parameter outside, or within a NoTrace scope");
   if (Trace *trace = Trace::active())
@@ -48,7 +48,7 @@ Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<d
 }
 
 Parameter Parameter::state(Tensor value, const std::string &name, const Parameter *owner) {
-  Parameter result(std::move(value), false);
+  Parameter result(std::move(value), false, Location());
   result.cell->alwaysInput = true;
   result.cell->name = name;
   if (owner)
@@ -220,14 +220,14 @@ static void checkName(const std::string &name, const auto &...lists) {
 Parameter Module::register_parameter(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
   Registering registering(state);
-  return state->parameters.emplace_back(std::move(name), Parameter(stayingWhereItIs(value))).second;
+  return state->parameters.emplace_back(std::move(name), Parameter(stayingWhereItIs(value), true, where)).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_parameter", problem.what());
 }
 
 Parameter Module::register_buffer(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
-  return state->buffers.emplace_back(std::move(name), Parameter(stayingWhereItIs(value), false)).second;
+  return state->buffers.emplace_back(std::move(name), Parameter(stayingWhereItIs(value), false, where)).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_buffer", problem.what());
 }

@@ -65,6 +65,7 @@ bool operator==(const Shape &shape, const std::vector<int64_t> &sizes) {
   const Location place = placeOfTrace();
   return std::ranges::equal(shape, sizes, [&](const Dim &a, int64_t b) { return Size(a, place) == Size(b, place); });
 }
+std::ostream &operator<<(std::ostream &out, const Dim &size) { return out << size.str(); }
 std::ostream &operator<<(std::ostream &out, const Shape &shape) { return out << burin::str(shape); }
 
 // ---- reading

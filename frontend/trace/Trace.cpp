@@ -66,9 +66,15 @@ template <class F> static void eachRestriction(const Shape &shape, F visit) {
         visit(symbol);
 }
 
-/// Checks that symbols of the same name have the same range.
+/// Checks that sizes are not negative, and that symbols of the same name have the same range.
 static void checkRanges(std::span<const Trace::Input> inputs, const Location &where) {
   std::map<std::string, Dim::Symbol> known;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const Dim &size : inputs[i].spec.shape)
+      if (size.isStatic() && size.value() < 0)
+        throw Error(where, "trace",
+                    "input " + std::to_string(i) + " is " + str(inputs[i].spec) +
+                        ", but a size is not negative\n  for a size that differs between calls write Dim(\"n\")");
   for (const Trace::Input &input : inputs)
     for (const Dim &size : input.spec.shape)
       for (const Dim::Symbol &symbol : size.symbols()) {

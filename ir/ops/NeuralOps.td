@@ -148,6 +148,7 @@ def Burin_DropoutOp : Burin_Op<"dropout"> {
   let arguments = (ins Burin_Tensor:$x, DefaultValuedAttr<F64Attr, "0.5">:$p);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferSameAsOperand"; let source = "torch.nn.functional.dropout (inference)"; let hasFolder = 1;
+  let api = 0; // dropout() of burin/functional.h drops in training, too
   let gradient = ["g"];
   let batching = "same";
 }

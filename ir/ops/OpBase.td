@@ -77,6 +77,8 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string float8 = "refused";
   // Whether the op is missing in the public C++ API.
   bit internal = 0;
+  // Whether burin/ops.h has a function of this name. If not, it is in burin::detail, for another public function.
+  bit api = 1;
 
   // Facts for passes and code generation, all required by opgen.py. Role in kernels, a FusionKind of
   // passes/analysis/OpFacts.h: "pointwise", "row", "view", "free", "movement", "window", "contract", "sequential";

@@ -124,8 +124,8 @@ def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$ind
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
     of range is an error. Without `axis` it is the first one; numpy.take and torch.take flatten x:
     take(x.flatten(), indices). }];
-  let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
-  let example = "take(embeddings, tokens)";
+  let required = ["axis"]; let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
+  let example = "take(embeddings, tokens, 0)";
   let gradient = ["takeGradient(g, x, indices, axis)", "zero"];
   let batching = "takeOfEach(x, indices, axis, examples)";
 }

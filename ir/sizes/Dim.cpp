@@ -235,32 +235,51 @@ int64_t Dim::value(Location where) const {
   return number;
 }
 
+/// Errors of `compute` with the line that made a symbol in `a` or `b`, as operators do not know their callers' lines.
+template <class F> static Dim located(const Dim &a, const Dim &b, F compute) try {
+  return compute();
+} catch (const Error &problem) {
+  if (*problem.where().file)
+    throw;
+  for (const Dim *size : {&a, &b})
+    for (const Dim::Symbol &symbol : size->symbols())
+      if (*symbol.where.file)
+        throw Error(symbol.where, "", std::string(problem.what()) + ", in an expression of " + symbol.name);
+  throw;
+}
+
 Dim operator+(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(add(a.number, b.number));
-  Polynomial sum = Dim::Expression::of(a);
-  for (auto &[monomial, coefficient] : Dim::Expression::of(b))
-    addTerm(sum, monomial, coefficient);
-  return Dim::Expression::make(std::move(sum));
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(add(a.number, b.number));
+    Polynomial sum = Dim::Expression::of(a);
+    for (auto &[monomial, coefficient] : Dim::Expression::of(b))
+      addTerm(sum, monomial, coefficient);
+    return Dim::Expression::make(std::move(sum));
+  });
 }
 
 Dim operator-(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(sub(a.number, b.number));
-  Polynomial difference = Dim::Expression::of(a);
-  for (auto &[monomial, coefficient] : Dim::Expression::of(b))
-    addTerm(difference, monomial, sub(0, coefficient));
-  return Dim::Expression::make(std::move(difference));
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(sub(a.number, b.number));
+    Polynomial difference = Dim::Expression::of(a);
+    for (auto &[monomial, coefficient] : Dim::Expression::of(b))
+      addTerm(difference, monomial, sub(0, coefficient));
+    return Dim::Expression::make(std::move(difference));
+  });
 }
 
 Dim operator*(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(mul(a.number, b.number));
-  Polynomial product, right = Dim::Expression::of(b);
-  for (auto &[m, c] : Dim::Expression::of(a))
-    for (auto &[n, d] : right)
-      addTerm(product, multiplied(m, n), mul(c, d));
-  return Dim::Expression::make(std::move(product));
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(mul(a.number, b.number));
+    Polynomial product, right = Dim::Expression::of(b);
+    for (auto &[m, c] : Dim::Expression::of(a))
+      for (auto &[n, d] : right)
+        addTerm(product, multiplied(m, n), mul(c, d));
+    return Dim::Expression::make(std::move(product));
+  });
 }
 
 /// a == divisor * quotient + rest, each coefficient of rest in [0, divisor).
@@ -351,49 +370,55 @@ static bool isNegated(const Dim &a, int64_t divisor) {
 }
 
 Dim floordiv(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(floorDivide(a.number, b.number));
-  if (!b.isStatic()) {
-    if (auto exact = divideExactly(a, b))
-      return *exact;
-    Dim x = a, y = b;
-    cancelCommonFactor(x, y);
-    return y.isStatic() ? floordiv(x, y) : Dim::Expression::make(functionAtom(Op::FloorDiv, x, y));
-  }
-  if (b.number < 0)
-    return floordiv(Dim(0) - a, Dim(sub(0, b.number)));
-  auto [quotient, rest] = divide(a, b.number);
-  if (rest.isStatic())
-    return quotient;
-  Dim divisor = b;
-  cancelCommonFactor(rest, divisor);
-  if (divisor != b)
-    return quotient + floordiv(rest, divisor);
-  if (isRemainder(rest, b))
-    return quotient;
-  if (auto joined = joinDivisions(rest, b.number))
-    return quotient + *joined;
-  if (isNegated(rest, b.number)) // rounded up with the other sign: floordiv(-h, 7) is -floordiv(h + 6, 7)
-    return quotient - floordiv(Dim(b.number - 1) - rest, b);
-  return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(floorDivide(a.number, b.number));
+    if (!b.isStatic()) {
+      if (auto exact = divideExactly(a, b))
+        return *exact;
+      Dim x = a, y = b;
+      cancelCommonFactor(x, y);
+      return y.isStatic() ? floordiv(x, y) : Dim::Expression::make(functionAtom(Op::FloorDiv, x, y));
+    }
+    if (b.number < 0)
+      return floordiv(Dim(0) - a, Dim(sub(0, b.number)));
+    auto [quotient, rest] = divide(a, b.number);
+    if (rest.isStatic())
+      return quotient;
+    Dim divisor = b;
+    cancelCommonFactor(rest, divisor);
+    if (divisor != b)
+      return quotient + floordiv(rest, divisor);
+    if (isRemainder(rest, b))
+      return quotient;
+    if (auto joined = joinDivisions(rest, b.number))
+      return quotient + *joined;
+    if (isNegated(rest, b.number)) // rounded up with the other sign: floordiv(-h, 7) is -floordiv(h + 6, 7)
+      return quotient - floordiv(Dim(b.number - 1) - rest, b);
+    return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
+  });
 }
 
 Dim ceildiv(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(ceilDivide(a.number, b.number));
-  if (b.isStatic() && b.number > 0)
-    return floordiv(a + Dim(b.number - 1), b);
-  if (b.isStatic() || divideExactly(a, b))
-    return Dim(0) - floordiv(Dim(0) - a, b);
-  return Dim::Expression::make(functionAtom(Op::CeilDiv, a, b));
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(ceilDivide(a.number, b.number));
+    if (b.isStatic() && b.number > 0)
+      return floordiv(a + Dim(b.number - 1), b);
+    if (b.isStatic() || divideExactly(a, b))
+      return Dim(0) - floordiv(Dim(0) - a, b);
+    return Dim::Expression::make(functionAtom(Op::CeilDiv, a, b));
+  });
 }
 
 Dim mod(const Dim &a, const Dim &b) {
-  if (a.isStatic() && b.isStatic())
-    return Dim(modulo(a.number, b.number));
-  if (!b.isStatic())
-    return divideExactly(a, b) ? Dim(0) : Dim::Expression::make(functionAtom(Op::Mod, a, b));
-  return a - floordiv(a, b) * b; // so that h + mod(-h, 7) is known to be a multiple of 7
+  return located(a, b, [&]() -> Dim {
+    if (a.isStatic() && b.isStatic())
+      return Dim(modulo(a.number, b.number));
+    if (!b.isStatic())
+      return divideExactly(a, b) ? Dim(0) : Dim::Expression::make(functionAtom(Op::Mod, a, b));
+    return a - floordiv(a, b) * b; // so that h + mod(-h, 7) is known to be a multiple of 7
+  });
 }
 
 static Dim extremum(Op op, const Dim &a, const Dim &b) {

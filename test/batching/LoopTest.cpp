@@ -37,7 +37,7 @@ TEST_CASE("cond in vmap") {
   Tensor table = tensor({10.f, 20.f, 30.f});
   compare(
       [&](const Tensors &x) {
-        return cond(x[0] < 3, [&] { return take(table, x[0]); }, [&] { return take(table, x[0] - 3); });
+        return cond(x[0] < 3, [&] { return take(table, x[0], 0); }, [&] { return take(table, x[0] - 3, 0); });
       },
       {tensor({1, 5, 3})});
   compare(

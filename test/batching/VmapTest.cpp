@@ -183,14 +183,14 @@ TEST_CASE("functions with gradients of their own keep them in vmap") {
   Tensor x = some({3, 4}, 1).requires_grad_(), s = Tensor(2.0f).to(f32).requires_grad_();
   auto f = [&](const Tensor &x) { return twice({x, s})[0]; };
   Tensors got = burin::grad(vmap(f)(x).sum(), {x, s});
-  checkSame(got[0], full({3, 4}, 20));
+  checkSame(got[0], full({3, 4}, 20.0));
   checkSame(got[1], x.sum(), 1e-5);
   Tensors jitted = jit([&](const Tensor &x, const Tensor &s) {
     return burin::grad(vmap([&](const Tensor &x) { return twice({x, s})[0]; })(x).sum(), {x, s});
   })(x, s);
-  checkSame(jitted[0], full({3, 4}, 20));
+  checkSame(jitted[0], full({3, 4}, 20.0));
   checkSame(jitted[1], x.sum(), 1e-5);
-  checkSame(vmap(grad([&](const Tensor &x) { return twice({x, s})[0].sum(); }))(x), full({3, 4}, 20));
+  checkSame(vmap(grad([&](const Tensor &x) { return twice({x, s})[0].sum(); }))(x), full({3, 4}, 20.0));
 }
 
 TEST_CASE("random numbers in vmap") {

@@ -59,12 +59,12 @@ Tensors beamSearch(const Tensor &table, int64_t width, int64_t length) {
   auto step = [=](const Tensor &i, const Tensor &text, const Tensor &score, const Tensor &word, const Tensor &over) {
     // A finished sentence continues with word 0 at no cost.
     Tensor stay = where(arange(words) == 0, 0.0, -1e30).to(f32);
-    Tensor next = where(unsqueeze(over, {1}), unsqueeze(stay, {0}), take(table, word));
+    Tensor next = where(unsqueeze(over, {1}), unsqueeze(stay, {0}), take(table, word, 0));
     auto [best, at] = topk(reshape(unsqueeze(score, {1}) + next, {width * words}), width);
     Tensor beam = floor_divide(at, words), chosen = remainder(at, words);
     Tensor isHere = unsqueeze(arange(length) == i, {0});
-    return std::make_tuple(i + 1, where(isHere, unsqueeze(chosen, {1}), take(text, beam)), best, chosen,
-                           take(over, beam) | (chosen == 0));
+    return std::make_tuple(i + 1, where(isHere, unsqueeze(chosen, {1}), take(text, beam, 0)), best, chosen,
+                           take(over, beam, 0) | (chosen == 0));
   };
   auto [i, text, score, word, over] =
       while_loop(goesOn, step, std::make_tuple(zeros({}, i64), sentences, scores, last, isOver));
@@ -136,14 +136,14 @@ TEST_CASE("an LSTM language model with a scan in a scan") {
       ScanResult all = scan(layer, {elements[0]}, {weights, states[0], states[1]});
       return ScanResult{{all.outputs[0], all.outputs[1]}, {all.states[0]}};
     };
-    return matmul(scan(word, {zero, zero}, {take(embedding, tokens)}).outputs[0], out);
+    return matmul(scan(word, {zero, zero}, {take(embedding, tokens, 0)}).outputs[0], out);
   };
   Tensor tokens = randint(0, words, {7, 5});
   Tensor got = everyWay(model, {tokens}, {{i64, {Dim("time"), Dim("batch")}}})[0];
   // The same, unrolled.
   std::vector<Tensor> h(size_t(layers), zeros({5, size})), c = h;
   for (int64_t t = 0; t < 7; ++t) {
-    Tensor x = take(embedding, tokens(t));
+    Tensor x = take(embedding, tokens(t), 0);
     for (size_t l = 0; l < size_t(layers); ++l) {
       std::tie(h[l], c[l]) = cell(x, weights(int64_t(l)), h[l], c[l]);
       x = h[l];

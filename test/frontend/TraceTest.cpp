@@ -199,8 +199,8 @@ TEST_CASE("artifacts are compiled, saved, loaded and called") {
 static void checkTiedTable(DType type, int64_t words, int64_t width, double tolerance) {
   manual_seed(3);
   Tensor table = randn({words, width}).to(type), copy = table.t() * 1;
-  auto tied = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), table.t()); };
-  auto separate = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), copy); };
+  auto tied = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens, 0)), table.t()); };
+  auto separate = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens, 0)), copy); };
   Tensor tokens =
       from_vector<int64_t>({0, 31, 32, words - 1, -1, -words, 1999, words - 2, 1 - words}, Shape{3, 3}).to(i32);
   const std::string path = std::string(std::tmpnam(nullptr)) + ".plate";

@@ -25,9 +25,9 @@ std::string line(int number) { return "ValueCheckTest.cpp:" + std::to_string(num
 TEST_CASE("an index out of range is an error that names the call, the place and the line") {
   Tensor x = reshape(arange(12), {3, 4}), bad = tensor({0, -3, 2, 3, 7});
   const int here = __LINE__;
-  Tensor y = take(x, bad);
+  Tensor y = take(x, bad, 0);
   CHECK_FAILS(y.to_vector<int64_t>(), "an index of take is out of range along axis 0 (element 3)", line(here + 1));
-  CHECK_FAILS(take(x, tensor({0, -4})).to_vector<int64_t>(), "(element 1)");
+  CHECK_FAILS(take(x, tensor({0, -4}), 0).to_vector<int64_t>(), "(element 1)");
   CHECK_FAILS(gather(x, tensor({{0, 1, 4, 5}}), 1).to_vector<int64_t>(),
               "an index of gather is out of range along axis 1", "(element 2)");
   CHECK_FAILS(scatter(x, tensor({{1, 3, 0, 0}}), tensor({{9, 9, 9, 9}})).to_vector<int64_t>(),
@@ -36,14 +36,14 @@ TEST_CASE("an index out of range is an error that names the call, the place and 
   y = x;
   y.set({tensor({3})}, 1);
   CHECK_FAILS(y.to_vector<int64_t>(), "out of range");
-  CHECK(take(x, tensor({-1, 0}))(0, 0).item() == 8);
+  CHECK(take(x, tensor({-1, 0}), 0)(0, 0).item() == 8);
   CHECK(scatter(x, tensor({{1, 3, 0, 0}}), tensor({{-1, -2, -3, -4}}), 0, "set", /*drop=*/true).to_vector<int64_t>() ==
         std::vector<int64_t>{0, 1, -3, -4, -1, 5, 6, 7, 8, 9, 10, 11});
 }
 
 TEST_CASE("compiled functions find the first index that is out of range, whatever the threads") {
   Graph graph =
-      trace([](const Tensor &x, const Tensor &i) { return exp(take(x, i)) + 1; }, {{f32, {n, 8}}, {i64, {m}}});
+      trace([](const Tensor &x, const Tensor &i) { return exp(take(x, i, 0)) + 1; }, {{f32, {n, 8}}, {i64, {m}}});
   std::vector<int64_t> indices(50'000);
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = int64_t(i % 100);
@@ -51,7 +51,7 @@ TEST_CASE("compiled functions find the first index that is out of range, whateve
   Tensor x = randn({100, 8});
   for (int again = 0; again < 10; ++again) {
     std::vector<int64_t> bad = indices;
-    CHECK(allclose(artifact(x, from_vector(bad)), exp(take(x, from_vector(bad))) + 1));
+    CHECK(allclose(artifact(x, from_vector(bad)), exp(take(x, from_vector(bad), 0)) + 1));
     bad[49'000] = 100, bad[31'234] = -101, bad[40'000] = INT64_MIN, bad[31'235] = INT64_MAX;
     CHECK_FAILS(artifact(x, from_vector(bad)).to_vector<float>(), "out of range", "(element 31234)");
     CHECK_FAILS(graph.run({x, from_vector(bad)})[0].to_vector<float>(), "(element 31234)");
@@ -62,7 +62,7 @@ TEST_CASE("indices of each type and of vectors are looked at") {
   for (DType dtype : {u8, i8, i16, i32, i64}) {
     auto f = jit([](const Tensor &x, const Tensor &i) { return gather(x, i); });
     Tensor x = randn({10, 37}), zero = zeros({10, 37}, i64);
-    CHECK(allclose(f(x, zero.to(dtype)), take(x, zeros({10}, i64))));
+    CHECK(allclose(f(x, zero.to(dtype)), take(x, zeros({10}, i64), 0)));
     for (int row : {0, 3, 9})
       for (int column : {0, 7, 8, 31, 36}) {
         Tensor i = zero;
@@ -76,13 +76,13 @@ TEST_CASE("indices of each type and of vectors are looked at") {
 TEST_CASE("two lookups in one kernel name their own lines") {
   const int here = __LINE__;
   auto f = [](const Tensor &x, const Tensor &i, const Tensor &j) {
-    Tensor left = take(x, i);
-    Tensor right = take(x, j);
+    Tensor left = take(x, i, 0);
+    Tensor right = take(x, j, 0);
     return left + right;
   };
   Artifact artifact = compile(trace(f, {{f32, {4, 3}}, {i64, {2}}, {i64, {2}}}));
   Tensor x = randn({4, 3}), good = tensor({0, 1}), bad = tensor({0, 4});
-  CHECK(allclose(artifact(x, good, good), take(x, good) * 2));
+  CHECK(allclose(artifact(x, good, good), take(x, good, 0) * 2));
   CHECK_FAILS(artifact(x, bad, good).to_vector<float>(), line(here + 2));
   CHECK_FAILS(artifact(x, good, bad).to_vector<float>(), line(here + 3));
   CHECK_FAILS(artifact(x, bad, bad).to_vector<float>(), line(here + 2));
@@ -90,10 +90,10 @@ TEST_CASE("two lookups in one kernel name their own lines") {
 
 TEST_CASE("a lookup in a table that a product shares is looked at") {
   Tensor table = randn({100, 16});
-  Artifact artifact = compile(
-      trace([&](const Tensor &tokens) { return matmul(take(table, tokens), table.transpose({1, 0})); }, {{i64, {n}}}));
+  Artifact artifact = compile(trace(
+      [&](const Tensor &tokens) { return matmul(take(table, tokens, 0), table.transpose({1, 0})); }, {{i64, {n}}}));
   Tensor good = tensor({0, 99, -1});
-  CHECK(allclose(artifact(good), matmul(take(table, good), table.transpose({1, 0})), 1e-4, 1e-4));
+  CHECK(allclose(artifact(good), matmul(take(table, good, 0), table.transpose({1, 0})), 1e-4, 1e-4));
   CHECK_FAILS(artifact(tensor({0, 100})).to_vector<float>(), "an index of take is out of range", "(element 1)");
 }
 

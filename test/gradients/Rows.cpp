@@ -64,7 +64,7 @@ std::vector<GradientRow> elementwise() {
       {"check", two, [](Xs x) { return check(x[0] == x[0], x[0] * x[1], "not a number"); }},
       {"clamp", {{n, 3}, {n, 3}, {n, 3}}, [](Xs x) { return clamp(x[0] * 2, x[1] - 0.5, x[2] + 0.5); }},
       {"cast to integers and back", one, [](Xs x) { return x[0].to(i64).to(f64) * x[0]; }},
-      {"dropout", one, [](Xs x) { return dropout(x[0]); }},
+      {"dropout", one, [](Xs x) { return dropout(x[0], 0.5, false); }},
       {"bernoulli", one, [](Xs x) { return bernoulli(sigmoid(x[0]), 7) * x[0]; }},
       {"detach", one, [](Xs x) { return detach(x[0]) * 0 + x[0]; }},
   };
@@ -124,7 +124,7 @@ std::vector<GradientRow> shapes() {
       {"pad interior", {{3, 2}}, [](Xs x) { return pad(x[0], {0, 1}, {1, 0}, "constant", 0.0, {2, 1}); }},
       {"pad edge", {{n + 1, 3}, {n}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "edge"); }},
       {"pad reflect", {{n + 3, 3}, {n}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "reflect"); }},
-      {"take", {{n + 1, 3}, {n}}, [](Xs x) { return take(x[0], tensor({{0, -1}, {0, 0}})); }},
+      {"take", {{n + 1, 3}, {n}}, [](Xs x) { return take(x[0], tensor({{0, -1}, {0, 0}}), 0); }},
       {"take columns", {{n, 4}}, [](Xs x) { return take(x[0], tensor({1, 3, 1, 0}), 1); }},
       {"take one", {{n, 4}}, [](Xs x) { return take(x[0], tensor(2), 1); }},
       {"gather",

@@ -123,6 +123,7 @@ class Op:
         self.normalize = record["normalize"]
         self.autocast = record["autocast"]
         self.internal = bool(record["internal"])
+        self.isPublic = bool(record["api"]) and not self.internal
         self.float8 = record["float8"]
         self.domain = record.get("domain", "any")
         self.boolResult = record.get("resultElement") == "bool"
@@ -175,7 +176,7 @@ class Op:
 
     def isMethod(self):
         """Returns whether op(x, ...) is also a method x.op(...)."""
-        return not self.internal and self.operands and self.operands[0].arity == "One" and self.operands[0].name in ("x", "lhs")
+        return self.isPublic and self.operands and self.operands[0].arity == "One" and self.operands[0].name in ("x", "lhs")
 
     def signature(self, defaults, method=False, scope=""):
         def text(kind, name, default):
@@ -326,7 +327,7 @@ def apiHeader(ops):
            "// Every function throws burin::Error, naming the caller's line, if shapes or element types do not fit.\n"
            "#pragma once\n#include \"burin/tensor.h\"\n\nnamespace burin {\n"]
     for family in FAMILIES:
-        public = [op for op in ops if op.family == family and not op.internal]
+        public = [op for op in ops if op.family == family and op.isPublic]
         if public:
             out.append(f"\n// ---- {FAMILY_TITLES[family]}\n")
         for op in public:
@@ -344,9 +345,7 @@ def apiMethods(ops):
 
 def apiSource(ops):
     out = [HEADER]
-    for op in ops:
-        if op.internal:
-            continue
+    for op in (op for op in ops if not op.internal):
         if any(o.arity == "Variadic" for o in op.operands):
             operands = f"detail::operandList({op.operands[0].name})"
         else:
@@ -355,7 +354,8 @@ def apiSource(ops):
                                 for a in op.attrs) + "}"
         call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
         suffix = "" if op.variadicResults else ".front()"
-        out.append(f"{op.signature(defaults=False)} {{\n  return {call}{suffix};\n}}\n")
+        scope = "" if op.isPublic else "detail::"
+        out.append(f"{op.signature(defaults=False, scope=scope)} {{\n  return {call}{suffix};\n}}\n")
         if op.isMethod():
             arguments = ", ".join(["*this"] + [name for _, name, _ in op.parameters()[1:]] + ["where"])
             signature = op.signature(defaults=False, method=True, scope="Tensor::")
@@ -449,13 +449,13 @@ def example(op):
 def docs(ops):
     out = ["# Operations\n\nGenerated from the op definitions. Functions are in namespace `burin`, header `burin/ops.h`.\n"]
     for family in FAMILIES:
-        public = [op for op in ops if op.family == family and not op.internal]
+        public = [op for op in ops if op.family == family and op.isPublic]
         if public:
             links = ", ".join(f"[`{op.name}`](#{op.name})" for op in public)
             out.append(f"\n- **{FAMILY_TITLES[family]}**: {links}")
     out.append("\n")
     for op in ops:
-        if op.internal:
+        if not op.isPublic:
             continue
         out.append(f"\n## {op.name}\n\n```cpp\n{declaration(op)}\n```\n")
         out.append("\n".join(op.documentation()) + "\n")

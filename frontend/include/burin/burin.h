@@ -20,6 +20,7 @@
 #include "burin/tensor/indexing.h"
 #include "burin/tensor/math/fft.h"
 #include "burin/tensor/math/linalg.h"
+#include "burin/tensor/math/special.h"
 #include "burin/tensor/random.h"
 #include "burin/tensor/reductions.h"
 #include "burin/tensor/selection.h"

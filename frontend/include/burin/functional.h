@@ -2,8 +2,10 @@
 // differentiated and fused like these. Sizes may be symbolic unless a function says otherwise. Functions in
 // burin/tensor/composed.h have PyTorch's names, too; where burin's own name or order differs, both can be used.
 #pragma once
-#include "burin/tensor.h"
+#include "burin/nn/module.h"
 #include "burin/tensor/composed.h"
+#include "burin/tensor/indexing.h"
+#include "burin/tensor/math/special.h"
 #include "burin/tensor/reductions.h"
 #include <utility>
 
@@ -36,6 +38,22 @@ inline Tensor isfinite(const Tensor &x, Location where = Location::current()) { 
 inline Tensor clip(const Tensor &x, const Tensor &low, const Tensor &high, Location where = Location::current()) {
   return clamp(x, low, high, where);
 }
+/// One bound alone: clamp(x, low), clamp(x, None, high). As torch.clamp, torch.clip.
+inline Tensor clamp(const Tensor &x, const Tensor &low, Location where = Location::current()) {
+  return maximum(x, low, where);
+}
+inline Tensor clamp(const Tensor &x, const NoneType &, const Tensor &high, Location where = Location::current()) {
+  return minimum(x, high, where);
+}
+inline Tensor clip(const Tensor &x, const Tensor &low, Location where = Location::current()) {
+  return clamp(x, low, where);
+}
+inline Tensor clip(const Tensor &x, const NoneType &, const Tensor &high, Location where = Location::current()) {
+  return minimum(x, high, where);
+}
+/// x + alpha * y and x - alpha * y; alpha is a number, an integer for integers. As torch.add, torch.sub.
+BURIN_API Tensor add(const Tensor &x, const Tensor &y, const Tensor &alpha, Location where = Location::current());
+BURIN_API Tensor sub(const Tensor &x, const Tensor &y, const Tensor &alpha, Location where = Location::current());
 inline Tensor moveaxis(const Tensor &x, int64_t from, int64_t to, Location where = Location::current()) {
   return movedim(x, from, to, where);
 }
@@ -78,6 +96,11 @@ Tensor scatter(const Tensor &x, A axis, const Tensor &indices, const Tensor &upd
                Location where = Location::current()) {
   return scatter(x, indices, updates, int64_t(axis), "set", false, where);
 }
+/// One number at all of the indices.
+template <std::integral A, Arithmetic V>
+Tensor scatter(const Tensor &x, A axis, const Tensor &indices, V value, Location where = Location::current()) {
+  return x.scatter(axis, indices, value, where);
+}
 BURIN_API Tensor scatter_add(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
                              Location where = Location::current());
 /// x combined with the updates by "sum", "prod", "amax", "amin" or "mean". Without `include_self` the elements that
@@ -102,8 +125,32 @@ BURIN_API Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t 
 inline Tensor embedding(const Tensor &indices, const Tensor &weight, Location where = Location::current()) {
   return take(weight, indices, 0, where);
 }
-/// The place of each value in a sorted vector: i64, the number of elements that are less than it; with `right`, or
-/// equal. As torch.searchsorted with a vector, torch.bucketize.
+/// The elements of x at these positions of the flattened tensor, in the shape of `indices`; take(x, indices, axis) of
+/// burin/ops.h selects slices. As torch.take.
+BURIN_API Tensor take(const Tensor &x, const Tensor &indices, Location where = Location::current());
+/// x with its elements where `mask` is true replaced by the first ones of `source`, in row-major order. A run fails if
+/// `source` has too few. The mask broadcasts to x. As torch.masked_scatter.
+BURIN_API Tensor masked_scatter(const Tensor &x, const Tensor &mask, const Tensor &source,
+                                Location where = Location::current());
+/// Repeats slice i along `axis` counts[i] times. The sum of the counts, a vector, is the size of the result:
+/// `output_size`, or without it read from eager counts. In a trace `output_size` is required; a run with another sum
+/// fails. As torch.repeat_interleave.
+BURIN_API Tensor repeat_interleave(const Tensor &x, const Tensor &counts, int64_t axis, const Dim &output_size = -1,
+                                   Location where = Location::current());
+/// The different elements of x, sorted, as a vector whose size depends on data: in a trace it is a new symbol. Every
+/// NaN is an element of its own. As torch.unique.
+BURIN_API Tensor unique(const Tensor &x, Location where = Location::current());
+/// unique(x); for each element of x its position there (i64, in the shape of x); and how often each occurs (i64).
+struct UniqueResult {
+  Tensor values, inverse, counts;
+};
+/// As torch.unique with return_inverse and return_counts; numpy.unique_all without the first positions.
+BURIN_API UniqueResult unique_all(const Tensor &x, Location where = Location::current());
+/// The elements of the flattened x that differ from the one before. As torch.unique_consecutive.
+BURIN_API Tensor unique_consecutive(const Tensor &x, Location where = Location::current());
+/// The place of each value among sorted ones: i64, the number of elements that are less than it; with `right`, or
+/// equal. `sorted` is a vector, or has vectors along its last dimension, one for each of `values`. As
+/// torch.searchsorted, torch.bucketize.
 BURIN_API Tensor searchsorted(const Tensor &sorted, const Tensor &values, bool right = false,
                               Location where = Location::current());
 inline Tensor bucketize(const Tensor &values, const Tensor &boundaries, bool right = false,
@@ -143,6 +190,10 @@ BURIN_API Tensor corrcoef(const Tensor &x, Location where = Location::current())
 /// per element. As torch.trapezoid.
 BURIN_API Tensor trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1, Location where = Location::current());
 BURIN_API Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t axis = -1, Location where = Location::current());
+template <class X = double>
+Tensor trapz(const Tensor &y, const X &x = 1, int64_t axis = -1, Location where = Location::current()) {
+  return trapezoid(y, x, axis, where);
+}
 
 // ---- elementwise
 
@@ -156,10 +207,6 @@ BURIN_API Tensor fmin(const Tensor &x, const Tensor &y, Location where = Locatio
 /// Degrees to radians, and back. As torch.deg2rad, torch.rad2deg.
 BURIN_API Tensor deg2rad(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor rad2deg(const Tensor &x, Location where = Location::current());
-/// 1 - erf(x): absolute error of f32's erf for large x. As torch.erfc.
-BURIN_API Tensor erfc(const Tensor &x, Location where = Location::current());
-/// sin(pi x) / (pi x), 1 at 0. As torch.sinc.
-BURIN_API Tensor sinc(const Tensor &x, Location where = Location::current());
 /// max(0, x) + min(0, alpha * (exp(x / alpha) - 1)). As torch.nn.functional.celu.
 BURIN_API Tensor celu(const Tensor &x, double alpha = 1, Location where = Location::current());
 /// clamp(x, low, high) of floats. As torch.nn.functional.hardtanh.
@@ -215,7 +262,56 @@ BURIN_API Tensor convOf(size_t dimensions, bool transposed, const Tensor &x, con
                         const IntList &more, int64_t groups, const char *name, const Location &where);
 BURIN_API Tensor poolOf(size_t dimensions, bool isMax, const Tensor &x, const IntList &kernel, const IntList &stride,
                         const IntList &padding, const char *name, const Location &where);
+BURIN_API Tensor adaptiveMaxPool(const char *name, size_t dimensions, const Tensor &x, const IntList &size,
+                                 const Location &where);
+BURIN_API Tensor batchNorm(const Tensor &x, const Tensor &mean, const Tensor &variance, const Tensor &weight,
+                           const Tensor &bias, bool training, double eps, const Location &where);
 } // namespace detail
+
+/// With `training`, drops each element with probability p and scales the others by 1 / (1 - p); else x. The numbers
+/// are those of the default generator. As torch.nn.functional.dropout.
+BURIN_API Tensor dropout(const Tensor &x, double p = 0.5, bool training = true, Location where = Location::current());
+
+/// The same with `training` behind the operands, as torch.nn.functional.batch_norm: it normalises by the statistics of
+/// x itself. An undefined Tensor, {}, is no scale or no shift. Parameters (buffers) as running statistics are updated;
+/// tensors cannot be: in training pass {} for them.
+template <std::same_as<bool> T>
+Tensor batch_norm(const Tensor &x, const Tensor &running_mean, const Tensor &running_var, const Tensor &weight,
+                  const Tensor &bias, T training, double momentum = 0.1, double eps = 1e-5,
+                  Location where = Location::current()) {
+  (void)momentum; // of running statistics
+  return detail::batchNorm(x, running_mean, running_var, weight, bias, training, eps, where);
+}
+BURIN_API Tensor batch_norm(const Tensor &x, Parameter running_mean, Parameter running_var, const Tensor &weight,
+                            const Tensor &bias, bool training, double momentum = 0.1, double eps = 1e-5,
+                            Location where = Location::current());
+/// Sums, means or maxima ("sum", "mean", "max") of rows of `weight` [words, size]: of the rows at each row of `indices`
+/// [bags, length]; with `offsets` [bags], of bag i from offsets[i] to offsets[i + 1] of indices [n]. Weights of the
+/// shape of the indices scale rows (mode "sum"). As torch.nn.functional.embedding_bag.
+BURIN_API Tensor embedding_bag(const Tensor &indices, const Tensor &weight,
+                               const std::optional<Tensor> &offsets = std::nullopt, const std::string &mode = "mean",
+                               const std::optional<Tensor> &per_sample_weights = std::nullopt,
+                               Location where = Location::current());
+/// The elements of x [N, C, spatial…] at the positions in `grid` [N, result sizes…, dimensions], from -1 to 1, the
+/// innermost dimension first, interpolated: [N, C, result sizes…]. The mode is "bilinear" (in any number of
+/// dimensions), "nearest" or "bicubic"; elements outside are by `padding_mode` "zeros", those at the "border", or a
+/// "reflection". With `align_corners` -1 and 1 are the centres of the outermost elements, else their outer edges. As
+/// torch.nn.functional.grid_sample.
+BURIN_API Tensor grid_sample(const Tensor &x, const Tensor &grid, const std::string &mode = "bilinear",
+                             const std::string &padding_mode = "zeros", bool align_corners = false,
+                             Location where = Location::current());
+/// Positions for grid_sample: those of an image of shape `size` [N, C, H, W] or [N, C, D, H, W], mapped by the matrices
+/// theta [N, 2, 3] or [N, 3, 4]. As torch.nn.functional.affine_grid.
+BURIN_API Tensor affine_grid(const Tensor &theta, const Shape &size, bool align_corners = false,
+                             Location where = Location::current());
+/// The windows of x [N, C, H, W] as columns: [N, C * kernel elements, windows]. As torch.nn.functional.unfold; the
+/// method x.unfold(axis, size, step) is torch.Tensor.unfold.
+BURIN_API Tensor unfold(const Tensor &x, const IntList &kernel, const IntList &dilation = 1, const IntList &padding = 0,
+                        const IntList &stride = 1, Location where = Location::current());
+/// The sums of windows in columns at their places in images [N, C, output size]: the transpose of unfold. As
+/// torch.nn.functional.fold.
+BURIN_API Tensor fold(const Tensor &x, const Shape &output_size, const IntList &kernel, const IntList &dilation = 1,
+                      const IntList &padding = 0, const IntList &stride = 1, Location where = Location::current());
 
 /// conv(x, weight, bias, …) with `dimensions` spatial dimensions. As torch.nn.functional.conv2d and so on.
 #define BURIN_SPATIAL(dimensions)                                                                                      \
@@ -240,6 +336,11 @@ BURIN_API Tensor poolOf(size_t dimensions, bool isMax, const Tensor &x, const In
   inline Tensor avg_pool##dimensions##d(const Tensor &x, const IntList &kernel, const IntList &stride = {},            \
                                         const IntList &padding = 0, Location where = Location::current()) {            \
     return detail::poolOf(dimensions, false, x, kernel, stride, padding, "avg_pool" #dimensions "d", where);           \
+  }                                                                                                                    \
+  /* The largest element of each window, as many windows as `size` says; x [N, C, spatial…] or [C, spatial…]. */       \
+  inline Tensor adaptive_max_pool##dimensions##d(const Tensor &x, const IntList &size,                                 \
+                                                 Location where = Location::current()) {                               \
+    return detail::adaptiveMaxPool("adaptive_max_pool" #dimensions "d", dimensions, x, size, where);                   \
   }                                                                                                                    \
   inline Tensor adaptive_avg_pool##dimensions##d(const Tensor &x, const IntList &size,                                 \
                                                  Location where = Location::current()) {                               \

@@ -16,6 +16,7 @@ namespace burin {
 
 class Tensor;
 class Indices;
+struct NoneType;
 struct SortResult;
 namespace detail {
 struct TensorState;
@@ -140,6 +141,12 @@ public:
   Tensor &set(const Indices &,
               const detail::Operand &) && = delete; // of a temporary: x.set({i, j}, y), not x[i].set(j, y)
 
+  /// x[indices], as torch::Tensor::index in C++.
+  Tensor index(const Indices &indices) const;
+  /// This tensor with the elements at [indices] replaced by `value`, or with `accumulate`, increased by it, also where
+  /// an index occurs more than once. As torch.index_put; the handle keeps its value, see set().
+  Tensor index_put(const Indices &indices, const detail::Operand &value, bool accumulate = false) const;
+
 #include "burin/tensor_methods.h"
 
 #include "burin/tensor/composed_methods.h"
@@ -226,6 +233,7 @@ private:
   static Tensor fromSize(const Dim &size, const Location &where);
   Tensor swapped(int64_t axis1, int64_t axis2, const Location &where) const;
   Tensor sliced(int64_t axis, const Dim &from, const std::optional<Dim> &to, int64_t step, const Location &where) const;
+  Tensor scattered(int64_t axis, const Tensor &indices, const Tensor &value, const Location &where) const;
   std::vector<Tensor> splitEvery(int64_t size, int64_t axis, const Location &where) const;
   size_t elementsToRead(const Location &where) const;
   void read(void *to, DType as, size_t count, const Location &where) const;

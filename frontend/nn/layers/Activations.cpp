@@ -1,8 +1,10 @@
 #include "burin/nn/activations.h"
+#include "burin/functional.h"
 #include "burin/tensor/composed.h"
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/composed/Composed.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <cmath>
@@ -212,7 +214,7 @@ Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &wh
 Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) { requireProbability(p, "Dropout", where); }
 Tensor Dropout::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
-  return is_training() && p > 0 ? dropped(x, p, x.shape(where), where) : dropout(x, p, where);
+  return is_training() && p > 0 ? dropped(x, p, x.shape(where), where) : detail::dropout(x, p, where);
 }
 
 DropoutNd::DropoutNd(const char *kind, size_t dimensions, double p, const Location &where)
@@ -227,10 +229,15 @@ Tensor DropoutNd::operator()(const Tensor &x, Location where) const {
                 "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] and " + std::to_string(dimensions) +
                     " spatial dimensions");
   std::fill(shape.begin() + 2, shape.end(), Dim(1));
-  return is_training() && p > 0 ? dropped(x, p, shape, where) : dropout(x, p, where);
+  return is_training() && p > 0 ? dropped(x, p, shape, where) : detail::dropout(x, p, where);
 }
 Dropout1d::Dropout1d(double p, Location where) : DropoutNd("Dropout1d", 1, p, where) {}
 Dropout2d::Dropout2d(double p, Location where) : DropoutNd("Dropout2d", 2, p, where) {}
 Dropout3d::Dropout3d(double p, Location where) : DropoutNd("Dropout3d", 3, p, where) {}
 
 } // namespace burin::nn
+
+burin::Tensor burin::dropout(const Tensor &x, double p, bool training, Location where) {
+  nn::requireProbability(p, "dropout", where);
+  return training && p > 0 ? nn::dropped(x, p, x.shape(where), where) : detail::dropout(x, p, where);
+}

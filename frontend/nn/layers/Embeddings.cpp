@@ -1,4 +1,5 @@
 // Embeddings: rows of a table, and bags of them.
+#include "burin/functional.h"
 #include "burin/tensor/creation.h"
 #include "burin/tensor/indexing.h"
 #include "burin/training/gradients.h"
@@ -37,11 +38,14 @@ Tensor Embedding::operator()(const Tensor &indices, Location where) const {
   return burin::where(isPadding, detach(rows, where), rows, where);
 }
 
+static void requireMode(const std::string &mode, const char *op, const Location &where) {
+  if (mode != "mean" && mode != "sum" && mode != "max")
+    throw Error(where, op, "the mode is \"" + mode + "\", but must be \"mean\", \"sum\" or \"max\"");
+}
+
 EmbeddingBag::EmbeddingBag(int64_t count, int64_t size, std::string mode, Location where)
     : Module("EmbeddingBag", where), mode(std::move(mode)) {
-  if (this->mode != "mean" && this->mode != "sum" && this->mode != "max")
-    throw Error(detail::inScope(where), "EmbeddingBag",
-                "the mode is \"" + this->mode + "\", but must be \"mean\", \"sum\" or \"max\"");
+  requireMode(this->mode, "EmbeddingBag", detail::inScope(where));
   requireSize(count, 1, "the number of rows", "EmbeddingBag", where);
   requireSize(size, 1, "the size", "EmbeddingBag", where);
   describe(listed(count, size) + ", mode=" + this->mode);
@@ -58,16 +62,14 @@ static void checkWeights(const std::string &mode, const Tensor &indices, const s
                     burin::str(indices.spec(where)));
 }
 
-Tensor EmbeddingBag::operator()(const Tensor &indices, const std::optional<Tensor> &weights, Location where) const {
-  ModuleScope inModule(*this);
-  LocationScope scope(where);
-  const Location place = detail::inScope(where);
+/// One bag per row of the indices.
+static Tensor bagsOfRows(const Tensor &indices, const Tensor &weight, const std::optional<Tensor> &weights,
+                         const std::string &mode, const Location &place) {
   checkWeights(mode, indices, weights, place);
   if (indices.rank() != 2)
     throw Error(place, "EmbeddingBag",
                 "the indices are " + burin::str(indices.spec()) +
-                    ", but must be [bags, length]; for bags of different "
-                    "lengths call forward with their offsets");
+                    ", but must be [bags, length]; for bags of different lengths give their offsets");
   Tensor rows = take(weight, indices, 0);
   if (weights)
     rows = rows * unsqueeze(*weights, {2});
@@ -85,10 +87,9 @@ static Tensor checkedOffsets(const Tensor &offsets, const Dim &count, const Loca
                where);
 }
 
-Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights,
-                             Location where) const {
-  LocationScope scope(where);
-  const Location place = detail::inScope(where);
+/// Bags between offsets.
+static Tensor bagsOfOffsets(const Tensor &indices, const Tensor &offsets, const Tensor &weight,
+                            const std::optional<Tensor> &weights, const std::string &mode, const Location &place) {
   checkWeights(mode, indices, weights, place);
   if (indices.rank() != 1 || offsets.rank() != 1)
     throw Error(place, "EmbeddingBag",
@@ -99,7 +100,7 @@ Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const
   Tensor rows = take(weight, indices, 0);
   if (weights)
     rows = rows * unsqueeze(*weights, {1});
-  const Dim count = indices.shape()[0], bags = offsets.shape()[0], size = weight->shape()[1];
+  const Dim count = indices.shape()[0], bags = offsets.shape()[0], size = weight.shape()[1];
   const Tensor starts = checkedOffsets(offsets.to(DType::i64), count, place);
   // The bag of each index: the number of bags that start at or before it, minus 1.
   Tensor isBegun = iota({count, 1}, DType::i64, 0) >= unsqueeze(starts, {0});
@@ -116,4 +117,24 @@ Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const
   return mode == "sum" ? sum : sum / maximum(sizes, 1.0);
 }
 
+Tensor EmbeddingBag::operator()(const Tensor &indices, const std::optional<Tensor> &weights, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  return bagsOfRows(indices, weight, weights, mode, detail::inScope(where));
+}
+Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights,
+                             Location where) const {
+  LocationScope scope(where);
+  return bagsOfOffsets(indices, offsets, weight, weights, mode, detail::inScope(where));
+}
+
 } // namespace burin::nn
+
+burin::Tensor burin::embedding_bag(const Tensor &indices, const Tensor &weight, const std::optional<Tensor> &offsets,
+                                   const std::string &mode, const std::optional<Tensor> &weights, Location where) {
+  LocationScope scope(detail::inScope(where));
+  const Location place = detail::inScope(where);
+  nn::requireMode(mode, "embedding_bag", place);
+  return offsets ? nn::bagsOfOffsets(indices, *offsets, weight, weights, mode, place)
+                 : nn::bagsOfRows(indices, weight, weights, mode, place);
+}

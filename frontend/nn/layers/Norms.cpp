@@ -47,24 +47,12 @@ void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
                     shapeOfInput(dimensions));
 }
 
-/// All dimensions except the channels.
-static std::vector<int64_t> allButChannels(const Tensor &x) {
-  std::vector<int64_t> axes;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (i != 1)
-      axes.push_back(i);
-  return axes;
-}
-
 void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
-  Tensor count = detail::sizeTensor(floordiv(elements(x.shape()), x.shape()[1])).to(DType::f64);
-  Tensor unbiased = variance * (count / (count - 1.0)).to(variance.dtype());
   num_batches_tracked.set(num_batches_tracked + 1);
   // An average over all batches so far gives them equal weights.
-  Tensor part =
-      options.momentum ? full({}, *options.momentum, mean.dtype()) : 1.0 / num_batches_tracked->to(mean.dtype());
-  running_mean.set(running_mean * (1.0 - part) + mean * part);
-  running_var.set(running_var * (1.0 - part) + unbiased * part);
+  trackStatistics(running_mean, running_var, x, mean, variance,
+                  options.momentum ? full({}, *options.momentum, mean.dtype())
+                                   : 1.0 / num_batches_tracked->to(mean.dtype()));
 }
 
 Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
@@ -79,8 +67,7 @@ Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
                   "the input " + burin::str(x.spec()) +
                       " has one value per feature, of which there is no variance; "
                       "train with larger batches, or call eval() first");
-    mean = reduce_mean(x, allButChannels(x));
-    variance = reduce_var(x, allButChannels(x), false, 0);
+    std::tie(mean, variance) = batchStatistics(x);
     if (options.track_running_stats)
       update(x, mean, variance);
   }

@@ -1,10 +1,8 @@
 // Pooling over 1, 2 and 3 dimensions.
+#include "burin/functional.h"
 #include "burin/nn/activations.h"
-#include "burin/tensor/composed.h"
-#include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
-#include <algorithm>
 
 namespace burin::nn {
 
@@ -75,43 +73,9 @@ AdaptiveMaxPoolNd::AdaptiveMaxPoolNd(const char *kind, size_t dimensions, IntLis
   describe(text(output));
 }
 
-/// Maxima of windows along one dimension, as many as `count`. Windows that are shorter than others repeat their last
-/// element.
-static Tensor windowMaxima(const Tensor &x, int64_t axis, int64_t count, const Location &where) {
-  const int64_t size = int64_t(x.size(axis, where));
-  std::vector<int64_t> starts, ends;
-  int64_t longest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    starts.push_back(i * size / count);
-    ends.push_back(((i + 1) * size + count - 1) / count);
-    longest = std::max(longest, ends.back() - starts.back());
-  }
-  std::vector<int64_t> indices;
-  for (size_t i = 0; i < starts.size(); ++i)
-    for (int64_t k = 0; k < longest; ++k)
-      indices.push_back(std::min(starts[i] + k, ends[i] - 1));
-  Tensor windows = index_select(x, axis, from_vector(indices, std::nullopt, where), where);
-  return reduce_max(unflatten(windows, axis, {count, longest}, where), {axis + 1}, false, where);
-}
-
 Tensor AdaptiveMaxPoolNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
-  const Shape &shape = x.shape(where);
-  const size_t spatial = output.size();
-  if (shape.size() != spatial + 2 && shape.size() != spatial + 1)
-    throw Error(detail::inScope(where), kind(),
-                "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] or [C], and " +
-                    std::to_string(spatial) + " spatial dimensions");
-  Tensor result = x;
-  for (size_t i = 0; i < spatial; ++i) {
-    const size_t axis = shape.size() - spatial + i;
-    if (!shape[axis].isStatic() || shape[axis].value() == 0 || output[i] < 1)
-      throw Error(detail::inScope(where), kind(),
-                  "the spatial sizes of the input " + burin::str(x.spec(where)) +
-                      " must be known and positive, and so must be those of the result");
-    result = windowMaxima(result, int64_t(axis), output[i], where);
-  }
-  return result;
+  return detail::adaptiveMaxPool(kind().c_str(), output.size(), x, output, where);
 }
 
 } // namespace burin::nn

@@ -137,7 +137,7 @@ Tensor multi_margin_loss(const Tensor &input, const Tensor &target, const MultiM
   if (options.p == 2)
     excess = excess * excess;
   if (options.weight)
-    excess = excess * take(weightsOf(*options.weight, input, op, place), wanted);
+    excess = excess * take(weightsOf(*options.weight, input, op, place), wanted, 0);
   Tensor loss = reduce_sum(burin::where(isTarget, 0.0, excess), {-1}) / classCount(input);
   return reduceLoss(loss, options.reduction, op, place);
 }

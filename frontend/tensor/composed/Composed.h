@@ -10,5 +10,7 @@ namespace burin::detail {
 int64_t axisOf(const Tensor &x, int64_t axis, const char *op);
 /// Converts integers and bools to f32.
 Tensor asFloat(const Tensor &x);
+/// The op of dropout in inference: x.
+Tensor dropout(const Tensor &x, double p, Location where);
 
 } // namespace burin::detail

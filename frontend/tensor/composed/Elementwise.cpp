@@ -1,3 +1,4 @@
+#include "burin/functional.h"
 #include "frontend/tensor/composed/Composed.h"
 #include <cmath>
 #include <numbers>
@@ -19,6 +20,21 @@ Tensor masked_fill(const Tensor &x, const Tensor &mask, const Tensor &value, Loc
                 "a value of type " + std::string(name(value.dtype())) + " does not fit into " + str(x.spec()) +
                     "; convert x with to(" + std::string(name(value.dtype())) + ") before");
   return burin::where(mask, value.to(x.dtype()), x);
+}
+
+/// alpha * y; throws for a fraction of integers.
+static Tensor scaled(const Tensor &x, const Tensor &y, const Tensor &alpha, const char *op, const Location &where) {
+  if (isFloat(alpha.dtype()) && !isFloat(x.dtype()) && !isFloat(y.dtype()))
+    throw Error(inScope(where), op,
+                "alpha must be an integer for " + str(x.spec()) + " and " + str(y.spec()) +
+                    "; convert one with to(f32)");
+  return mul(y, alpha, where);
+}
+Tensor add(const Tensor &x, const Tensor &y, const Tensor &alpha, Location where) {
+  return add(x, scaled(x, y, alpha, "add", where), where);
+}
+Tensor sub(const Tensor &x, const Tensor &y, const Tensor &alpha, Location where) {
+  return sub(x, scaled(x, y, alpha, "sub", where), where);
 }
 
 Tensor square(const Tensor &x, Location where) { return mul(x, x, where); }
@@ -47,15 +63,6 @@ Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, double value, 
 Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, double value, Location where) {
   LocationScope scope(inScope(where));
   return value == 1 ? x + a / b : x + value * (a / b);
-}
-Tensor xlogy(const Tensor &x, const Tensor &y, Location where) {
-  LocationScope scope(inScope(where));
-  Tensor product = x * log(y);
-  return burin::where((x == 0) & !is_nan(y), zeros_like(product), product);
-}
-Tensor logit(const Tensor &x, Location where) {
-  LocationScope scope(inScope(where));
-  return log(x / (1 - x));
 }
 Tensor frac(const Tensor &x, Location where) {
   LocationScope scope(inScope(where));

@@ -142,12 +142,6 @@ Tensor fmin(const Tensor &x, const Tensor &y, Location where) {
 }
 Tensor deg2rad(const Tensor &x, Location where) { return mul(asFloat(x), std::numbers::pi / 180, where); }
 Tensor rad2deg(const Tensor &x, Location where) { return mul(asFloat(x), 180 / std::numbers::pi, where); }
-Tensor sinc(const Tensor &x, Location where) {
-  LocationScope scope(inScope(where));
-  Tensor angle = asFloat(x) * std::numbers::pi, isZero = angle == 0,
-         divisor = burin::where(isZero, ones_like(angle), angle);
-  return burin::where(isZero, ones_like(angle), sin(divisor) / divisor);
-}
 Tensor celu(const Tensor &x, double alpha, Location where) {
   LocationScope scope(inScope(where));
   return maximum(x, 0) + minimum(alpha * expm1(x / alpha), 0);

@@ -1,6 +1,7 @@
 // Writing and selecting at indices, in PyTorch's order of arguments.
 #include "burin/functional.h"
 #include "frontend/tensor/composed/Composed.h"
+#include "frontend/tensor/functions/Creation.h"
 
 namespace burin {
 
@@ -52,7 +53,7 @@ Tensor index_add(const Tensor &x, int64_t axis, const Tensor &indices, const Ten
   LocationScope scope(inScope(where));
   axis = axisOf(x, axis, "index_add");
   Tensor at = alongAxis(indices, axis, updates.shape(), x, "index_add", where);
-  return scatter(x, at, alpha == 1 ? updates : updates * alpha, axis, "add");
+  return scatter(x, at, alpha == 1 ? updates : (updates * alpha).to(updates.dtype()), axis, "add");
 }
 
 Tensor index_copy(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates, Location where) {
@@ -84,11 +85,89 @@ Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t axis, Loca
 
 Tensor searchsorted(const Tensor &sorted, const Tensor &values, bool right, Location where) {
   LocationScope scope(inScope(where));
-  if (sorted.rank() != 1)
-    throw Error(inScope(where), "searchsorted", "the sorted values must be a vector, not " + str(sorted.spec()));
-  Tensor candidates = unsqueeze(values, {-1});
-  Tensor isBefore = right ? le(sorted, candidates) : lt(sorted, candidates);
+  if (sorted.rank() == 0 || (sorted.rank() > 1 && sorted.rank() != values.rank()))
+    throw Error(inScope(where), "searchsorted",
+                "the sorted values " + str(sorted.spec()) + " must be a vector, or have the rank of the values " +
+                    str(values.spec()));
+  Tensor candidates = unsqueeze(values, {-1}), before = sorted.rank() > 1 ? unsqueeze(sorted, {-2}) : sorted;
+  Tensor isBefore = right ? le(before, candidates) : lt(before, candidates);
   return sum(cast(isBefore, i64), {-1});
+}
+
+Tensor take(const Tensor &x, const Tensor &indices, Location where) {
+  LocationScope scope(inScope(where));
+  return take(x.rank() == 1 ? x : reshape(x, {elements(x.shape())}), indices, 0);
+}
+
+Tensor masked_scatter(const Tensor &x, const Tensor &mask, const Tensor &source, Location where) {
+  LocationScope scope(inScope(where));
+  if (!isBool(mask.dtype()))
+    throw Error(inScope(where), "masked_scatter",
+                "the mask is " + str(mask.spec()) + ", but must be bool; compare it first");
+  if (source.dtype() != x.dtype())
+    throw Error(inScope(where), "masked_scatter",
+                "the source " + str(source.spec()) + " must have the element type of " + str(x.spec()));
+  const Tensor isChosen = reshape(broadcast_to(mask, x.shape()), {elements(x.shape())});
+  // The number of chosen elements up to each one; the others read the first element of the source, if there is one.
+  const Tensor count = cumsum(isChosen.to(i64), 0), list = reshape(source, {elements(source.shape())});
+  const Tensor from = concat({zeros({1}, x.dtype()), list}, 0);
+  const Tensor values = take(from, burin::where(isChosen, count, 0), 0);
+  return burin::where(reshape(isChosen, x.shape()), reshape(values, x.shape()), x);
+}
+
+Tensor repeat_interleave(const Tensor &x, const Tensor &counts, int64_t axis, const Dim &output_size, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "repeat_interleave");
+  if (counts.rank() != 1 || isFloat(counts.dtype()) || isBool(counts.dtype()))
+    throw Error(inScope(where), "repeat_interleave",
+                "the counts are " + str(counts.spec()) + ", but must be a vector of integers, one for each slice of " +
+                    str(x.spec()) + " along axis " + std::to_string(axis));
+  Dim total = output_size;
+  if (output_size == Dim(-1)) {
+    if (counts.isTraced())
+      throw Error(inScope(where), "repeat_interleave",
+                  "the size of the result is the sum of the counts, which a traced function cannot read\n  give it: "
+                  "repeat_interleave(x, counts, axis, output_size)");
+    total = Dim(sum(counts.to(i64)).item<int64_t>(inScope(where)));
+  }
+  const Tensor wide = broadcast_to(counts.to(i64), {x.shape()[size_t(axis)]}), ends = cumsum(wide, 0);
+  const Tensor isRight = all(wide >= 0) & (sum(wide) == sizeTensor(total));
+  // The first slice that ends behind each position.
+  const Tensor from = searchsorted(ends, arange(total), true);
+  const Tensor checked = check(
+      broadcast_to(isRight, from.shape()), from,
+      "repeat_interleave: a count is negative, or their sum is not the output size " + total.str(), inScope(where));
+  return take(x, checked, axis);
+}
+
+// ---- different elements
+
+/// True where a vector differs from its previous element, and for the first one.
+static Tensor startsRun(const Tensor &x) {
+  const Tensor at = arange(x.shape()[0]);
+  return (at == 0) | (x != take(x, maximum(at - 1, 0), 0));
+}
+static Tensor asVector(const Tensor &x) { return reshape(x, {elements(x.shape())}); }
+
+Tensor unique_consecutive(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  const Tensor list = asVector(x);
+  return masked_select(list, startsRun(list));
+}
+
+Tensor unique(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  return unique_consecutive(sort(asVector(x), 0).values);
+}
+
+UniqueResult unique_all(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  const SortResult sorted = sort(asVector(x), 0);
+  const Tensor isFirst = startsRun(sorted.values), number = cumsum(isFirst.to(i64), 0) - 1;
+  const Tensor inverse = scatter(zeros_like(number), sorted.indices, number, 0);
+  const Tensor values = masked_select(sorted.values, isFirst);
+  const Tensor counts = scatter(zeros(values.shape(), i64), number, ones_like(number), 0, "add");
+  return {values, reshape(inverse, x.shape()), counts};
 }
 
 } // namespace burin

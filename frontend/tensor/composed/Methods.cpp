@@ -9,6 +9,20 @@ Tensor Tensor::masked_fill(const Tensor &mask, const Tensor &value, Location whe
 }
 Tensor Tensor::square(Location where) const { return burin::square(*this, where); }
 Tensor Tensor::log2(Location where) const { return burin::log2(*this, where); }
+Tensor Tensor::clamp(const Tensor &low, Location where) const { return burin::maximum(*this, low, where); }
+Tensor Tensor::clamp(const NoneType &, const Tensor &high, Location where) const {
+  return burin::minimum(*this, high, where);
+}
+Tensor Tensor::clamp(const Tensor &low, const NoneType &, Location where) const {
+  return burin::maximum(*this, low, where);
+}
+Tensor Tensor::add(const Tensor &other, const Tensor &alpha, Location where) const {
+  return burin::add(*this, other, alpha, where);
+}
+Tensor Tensor::sub(const Tensor &other, const Tensor &alpha, Location where) const {
+  return burin::sub(*this, other, alpha, where);
+}
+Tensor Tensor::take(const Tensor &indices, Location where) const { return burin::take(*this, indices, where); }
 Tensor Tensor::clamp_min(const Tensor &low, Location where) const { return burin::clamp_min(*this, low, where); }
 Tensor Tensor::clamp_max(const Tensor &high, Location where) const { return burin::clamp_max(*this, high, where); }
 Tensor Tensor::is_finite(Location where) const { return burin::is_finite(*this, where); }
@@ -67,14 +81,17 @@ Tensor Tensor::unflatten(int64_t axis, const Shape &sizes, Location where) const
 Tensor Tensor::roll(const IntList &shifts, const Axes &axes, Location where) const {
   return burin::roll(*this, shifts, axes, where);
 }
-Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step, Location where) const {
-  return burin::unfold(*this, axis, size, step, where);
-}
 Tensor Tensor::diagonal(int64_t offset, int64_t axis1, int64_t axis2, Location where) const {
   return burin::diagonal(*this, offset, axis1, axis2, where);
 }
 Tensor Tensor::masked_select(const Tensor &mask, Location where) const {
   return burin::masked_select(*this, mask, where);
+}
+Tensor Tensor::masked_scatter(const Tensor &mask, const Tensor &source, Location where) const {
+  return burin::masked_scatter(*this, mask, source, where);
+}
+Tensor Tensor::repeat_interleave(const Tensor &counts, int64_t axis, const Dim &output_size, Location where) const {
+  return burin::repeat_interleave(*this, counts, axis, output_size, where);
 }
 SortResult Tensor::sort(int64_t axis, bool descending, Location where) const {
   return burin::sort(*this, axis, descending, where);
@@ -86,6 +103,15 @@ Tensor Tensor::view(const Shape &shape, Location where) const { return burin::re
 Tensor Tensor::view_as(const Tensor &other, Location where) const {
   return burin::reshape(*this, other.shape(where), where);
 }
+
+Tensor Tensor::erfc(Location where) const { return burin::erfc(*this, where); }
+Tensor Tensor::erfinv(Location where) const { return burin::erfinv(*this, where); }
+Tensor Tensor::lgamma(Location where) const { return burin::lgamma(*this, where); }
+Tensor Tensor::digamma(Location where) const { return burin::digamma(*this, where); }
+Tensor Tensor::xlogy(const Tensor &other, Location where) const { return burin::xlogy(*this, other, where); }
+Tensor Tensor::logit(std::optional<double> eps, Location where) const { return burin::logit(*this, eps, where); }
+Tensor Tensor::sinc(Location where) const { return burin::sinc(*this, where); }
+Tensor Tensor::i0(Location where) const { return burin::i0(*this, where); }
 
 Tensor Tensor::mm(const Tensor &other, Location where) const { return burin::mm(*this, other, where); }
 Tensor Tensor::bmm(const Tensor &other, Location where) const { return burin::bmm(*this, other, where); }
@@ -117,6 +143,10 @@ Tensor Tensor::index_fill(int64_t axis, const Tensor &indices, const Tensor &val
   return burin::index_fill(*this, axis, indices, value, where);
 }
 
+Tensor Tensor::scattered(int64_t axis, const Tensor &indices, const Tensor &value, const Location &where) const {
+  return burin::scatter(*this, indices, value.to(dtype(where), where).broadcast_to(indices.shape(where), where), axis,
+                        "set", false, where);
+}
 std::vector<Tensor> Tensor::splitEvery(int64_t size, int64_t axis, const Location &where) const {
   return detail::splitEvery(*this, size, axis, where);
 }

@@ -182,16 +182,17 @@ Tensor roll(const Tensor &x, const IntList &shifts, const Axes &axes, Location w
   return result;
 }
 
-Tensor unfold(const Tensor &x, int64_t axis, int64_t size, int64_t step, Location where) {
+Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step, Location where) const {
   LocationScope scope(inScope(where));
+  const Tensor &x = *this;
   axis = axisOf(x, axis, "unfold");
   const Dim &all = x.shape()[size_t(axis)];
   if (size < 0 || step < 1 || (all.isStatic() && size > all.value()))
     throw Error(inScope(where), "unfold",
                 "windows of " + std::to_string(size) + " at steps of " + std::to_string(step) + " do not fit axis " +
-                    std::to_string(axis) + " of " + str(x.spec()));
-  Tensor at = unsqueeze(arange(floordiv(all - size, step) + 1) * step, 1) + arange(size);
-  return movedim(take(x, at, axis), axis + 1, -1);
+                    std::to_string(axis) + " of " + burin::str(x.spec()));
+  Tensor at = burin::unsqueeze(arange(floordiv(all - size, step) + 1) * step, 1) + arange(size);
+  return burin::movedim(burin::take(x, at, axis), axis + 1, -1);
 }
 
 Tensor diagonal(const Tensor &x, int64_t offset, int64_t axis1, int64_t axis2, Location where) {

@@ -185,12 +185,25 @@ Tensor detail::sizeTensor(const Dim &size) {
   if (size.isStatic())
     return from_bytes(std::array{size.value()}.data(), {DType::i64, {}});
   // The last of 0, 1, … size.
-  return take(iota({size + 1}, DType::i64), from_vector<int64_t>({-1}, Shape{}));
+  return take(iota({size + 1}, DType::i64), from_vector<int64_t>({-1}, Shape{}), 0);
 }
 
 Tensor zeros(const Shape &shape, DType dtype, Location where) { return full(shape, 0, dtype, where); }
 Tensor ones(const Shape &shape, DType dtype, Location where) { return full(shape, 1, dtype, where); }
-Tensor full(const Shape &shape, double value, Location where) { return full(shape, value, DType::f32, where); }
+Tensor detail::fullOf(const Shape &shape, double value, DType dtype, const Location &where) {
+  return full(shape, value, dtype, where);
+}
+Tensor detail::fullOf(const Shape &shape, int64_t value, const Location &where) {
+  constexpr int64_t kExact = int64_t(1) << 53; // of integers in a double
+  if (-kExact <= value && value <= kExact)
+    return full(shape, double(value), DType::i64, where);
+  return broadcast_to(from_vector<int64_t>({value}, Shape{}, where), shape, where);
+}
+Tensor full(const Shape &shape, const Tensor &value, Location where) {
+  if (value.rank(where) != 0)
+    throw Error(inScope(where), "full", "the value must be one number, but is " + str(value.spec(where)));
+  return broadcast_to(value.to(value.dtype(where), where), shape, where);
+}
 Tensor zeros(const Shape &shape, DType dtype, Device device, Location where) {
   return full(shape, 0, dtype, device, where);
 }
@@ -251,19 +264,38 @@ Tensor arange(const Dim &stop, std::optional<DType> dtype, Location where) {
   return arange(Dim(0), stop, 1, dtype, where);
 }
 
-Tensor linspace(double start, double stop, int64_t count, DType dtype, Location where) {
-  if (count < 0)
-    throw Error(inScope(where), "linspace", "the count " + std::to_string(count) + " must not be negative");
-  double step = count > 1 ? (stop - start) / double(count - 1) : 0;
-  Tensor i = iota({count}, DType::f64, 0, where);
+/// `count` numbers with this distance: the first half counted from start, the others from stop, which is then exact.
+static Tensor spaced(const Tensor &start, const Tensor &stop, const Tensor &step, const Dim &count, DType dtype,
+                     const Location &where) {
+  Tensor i = iota({count}, DType::f64, 0, where), last = sub(Tensor(count, where).to(DType::f64, where), 1.0, where);
   Tensor fromStart = add(mul(i, step, where), start, where);
-  Tensor fromStop = sub(stop, mul(sub(double(count - 1), i, where), step, where), where); // the last is exactly `stop`
-  Tensor isFirstHalf = lt(mul(i, 2, where), double(count), where);
+  Tensor fromStop = sub(stop, mul(sub(last, i, where), step, where), where);
+  Tensor isFirstHalf = le(mul(i, 2, where), last, where);
   return burin::where(isFirstHalf, fromStart, fromStop, where).to(dtype, where);
 }
 
-Tensor eye(int64_t rows, int64_t columns, DType dtype, Location where) {
-  Shape shape{rows, columns < 0 ? rows : columns};
+Tensor linspace(double start, double stop, const Dim &count, DType dtype, Location where) {
+  if (!count.isStatic())
+    return linspace(Tensor(start), Tensor(stop), count, dtype, where);
+  if (count.value() < 0)
+    throw Error(inScope(where), "linspace", "the count " + count.str() + " must not be negative");
+  const double step = count.value() > 1 ? (stop - start) / double(count.value() - 1) : 0;
+  return spaced(start, stop, step, count, dtype, where);
+}
+Tensor linspace(const Tensor &start, const Tensor &stop, const Dim &count, DType dtype, Location where) {
+  LocationScope scope(inScope(where));
+  if (count.isStatic() && count.value() < 0)
+    throw Error(inScope(where), "linspace", "the count " + count.str() + " must not be negative");
+  if (start.rank() != 0 || stop.rank() != 0)
+    throw Error(inScope(where), "linspace",
+                "start and stop must be one number each, but are " + str(start.spec()) + " and " + str(stop.spec()));
+  const Tensor from = start.to(DType::f64), to = stop.to(DType::f64);
+  const Tensor gaps = maximum(Tensor(count) - 1, 1).to(DType::f64);
+  return spaced(from, to, (to - from) / gaps, count, dtype, inScope(where));
+}
+
+Tensor eye(const Dim &rows, const Dim &columns, DType dtype, Location where) {
+  Shape shape{rows, columns == Dim(-1) ? rows : columns};
   return eq(iota(shape, DType::i64, 0, where), iota(shape, DType::i64, 1, where), where).to(dtype, where);
 }
 

@@ -245,6 +245,8 @@ Tensor Tensor::operator[](const Indices &indices) const {
   return Indexer(*this, where, spec(where)).apply(indices.list);
 }
 
+Tensor Tensor::index(const Indices &indices) const { return (*this)[indices]; }
+
 /// The values for a part of x, of its element type; throws if they do not fit.
 static Tensor valuesFor(const TensorSpec &x, const Shape &part, const Tensor &given, const Location &where) {
   const TensorSpec spec = given.spec(where);
@@ -275,6 +277,31 @@ static std::optional<Tensor> setWhere(const Tensor &x, const Tensor &mask, const
   return burin::where(mask.reshape(wide, where), values, x, where);
 }
 
+/// x with the values at the indices replaced, or added.
+static Tensor scatteredAt(const Tensor &x, const Indices &indices, const Tensor &given, const std::string &how,
+                          const Location &where) {
+  const TensorSpec spec = x.spec(where);
+  const Shape all{elements(spec.shape)};
+  // The row-major position of every element of x, and of the selected ones.
+  const Tensor positions = iota(all, DType::i64, 0, where).reshape(spec.shape, where);
+  const Tensor chosen = Indexer(positions, where, spec).apply(indices.list);
+  const Shape &part = chosen.shape(where);
+  const Shape list{elements(part)};
+  const Tensor values = valuesFor(spec, part, given, where).reshape(list, where);
+  return x.reshape(all, where)
+      .scatter(chosen.reshape(list, where), values, 0, how, false, where)
+      .reshape(spec.shape, where);
+}
+
+Tensor Tensor::index_put(const Indices &indices, const detail::Operand &value, bool accumulate) const {
+  const Location where = detail::inScope(indices.where);
+  if (accumulate)
+    return scatteredAt(*this, indices, value.tensor, "add", where);
+  Tensor result = *this;
+  result.set(indices, value);
+  return result;
+}
+
 Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
   const Location where = detail::inScope(indices.where);
   const TensorSpec mine = spec(where);
@@ -290,16 +317,7 @@ Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
     if (auto *mask = std::get_if<Tensor>(&indices.list[0]); mask && isBool(mask->dtype(where)))
       if (auto whole = setWhere(*this, *mask, value.tensor, where))
         return *this = *std::move(whole);
-  const Shape all{elements(mine.shape)};
-  // The row-major position of every element of x, and of the selected ones.
-  const Tensor positions = iota(all, DType::i64, 0, where).reshape(mine.shape, where);
-  const Tensor chosen = Indexer(positions, where, mine).apply(indices.list);
-  const Shape &part = chosen.shape(where);
-  const Shape list{elements(part)};
-  const Tensor values = valuesFor(mine, part, value.tensor, where).reshape(list, where);
-  *this = reshape(all, where)
-              .scatter(chosen.reshape(list, where), values, 0, "set", false, where)
-              .reshape(mine.shape, where);
+  *this = scatteredAt(*this, indices, value.tensor, "set", where);
   return *this;
 }
 

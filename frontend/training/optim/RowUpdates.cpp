@@ -19,10 +19,10 @@ RowGradient uniqueRows(const RowGradient &given, const TensorSpec &table, const 
   Tensor at = given.indices.to(DType::i64), rows = given.rows.to(table.dtype);
   at = where(at < 0, at + count, at);
   // A stable sort, so that sums have the order of those of the full gradient.
-  Tensor order = argsort(at, 0), sorted = take(at, order), place = iota({n}, DType::i64, 0);
-  Tensor isFirst = (place == 0) | (sorted != take(sorted, maximum(place - 1, 0)));
+  Tensor order = argsort(at, 0), sorted = take(at, order, 0), place = iota({n}, DType::i64, 0);
+  Tensor isFirst = (place == 0) | (sorted != take(sorted, maximum(place - 1, 0), 0));
   Tensor slot = cumsum(isFirst.to(DType::i64), 0) - 1;
-  Tensor sums = scatter(zeros_like(rows), overRows(slot, rows.shape()), take(rows, order), 0, "add");
+  Tensor sums = scatter(zeros_like(rows), overRows(slot, rows.shape()), take(rows, order, 0), 0, "add");
   Tensor indices = scatter(full({n}, double(count), DType::i64), slot, sorted, 0, "set");
   if (isLeftOut.defined())
     indices = where(isLeftOut, count, indices);
@@ -31,7 +31,7 @@ RowGradient uniqueRows(const RowGradient &given, const TensorSpec &table, const 
 
 Tensor Optimizer::State::Update::rowsOf(const Parameter &cell) const {
   const int64_t count = cell->shape()[0].value();
-  return take(cell, minimum(rows->indices, count - 1)); // unused entries may be any row
+  return take(cell, minimum(rows->indices, count - 1), 0); // unused entries may be any row
 }
 
 /// Whether the elements of a parameter are in host memory and only the parameter and `value` refer to them, so that a

@@ -110,7 +110,7 @@ TEST_CASE("gpu condition: after an invalid value loops end, and the value is nam
   Clean clean;
   // With the wrong index the loop would start from undefined contents.
   auto f = [](const Tensor &table, const Tensor &at) {
-    Tensor start = take(table, at).sum();
+    Tensor start = take(table, at, 0).sum();
     return while_loop([](const Tensor &x) { return x < 100; }, [](const Tensor &x) { return x * 2 + 1; }, start);
   };
   TwoDevices devices(trace(f, {{f32, {4}}, {i64, {2}}}));
@@ -129,7 +129,7 @@ TEST_CASE("gpu condition: the first of several invalid values in loops and branc
   Clean clean;
   // Indices out of range in the condition, the body, a loop in the body, a branch, and behind the loop.
   auto f = [](const Tensor &next, const Tensor &more, const Tensor &start) {
-    auto at = [](const Tensor &table, const Tensor &i) { return take(table, reshape(i, {1})).reshape({}); };
+    auto at = [](const Tensor &table, const Tensor &i) { return take(table, reshape(i, {1}), 0).reshape({}); };
     auto [last, sum] = while_loop([&](const Tensor &i, const Tensor &) { return at(more, i) > 0; },
                                   [&](const Tensor &i, const Tensor &sum) {
                                     Tensor j = at(next, i);

@@ -37,15 +37,16 @@ struct Functions : nn::Module {
                 },
                 {{i64, {n}}, {f32, {n, 5}}});
     // A branch and a loop.
-    program.add("walk",
-                [&](const Tensor &at, const Tensor &x) {
-                  Tensor start = cond(
-                      at.sum() % 2 == 0, [&] { return take(x, at).sum({0}); }, [&] { return rows.value().sum({0}); });
-                  count.set(count + 2);
-                  return while_loop([](const Tensor &y) { return y.abs().max() < 300; },
-                                    [](const Tensor &y) { return y * 2 + 1; }, start.abs());
-                },
-                {{i64, {n}}, {f32, {n, 5}}});
+    program.add(
+        "walk",
+        [&](const Tensor &at, const Tensor &x) {
+          Tensor start =
+              cond(at.sum() % 2 == 0, [&] { return take(x, at, 0).sum({0}); }, [&] { return rows.value().sum({0}); });
+          count.set(count + 2);
+          return while_loop([](const Tensor &y) { return y.abs().max() < 300; },
+                            [](const Tensor &y) { return y * 2 + 1; }, start.abs());
+        },
+        {{i64, {n}}, {f32, {n, 5}}});
     // The same in a CUDA graph, as no kernel in them can report an error.
     program.add("decide",
                 [&](const Tensor &at, const Tensor &x) {
@@ -59,7 +60,7 @@ struct Functions : nn::Module {
     program.add("select",
                 [&](const Tensor &at, const Tensor &x) {
                   Tensor kept = masked_select(x, x > 0);
-                  return concat({kept * 2, take(rows, at).sum({1})});
+                  return concat({kept * 2, take(rows, at, 0).sum({1})});
                 },
                 {{i64, {n}}, {f32, {n, 5}}});
     return program.graph();

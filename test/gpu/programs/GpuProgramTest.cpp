@@ -55,7 +55,7 @@ struct Table : nn::Module {
                   return rows.value().sum({1});
                 },
                 {{i64, {Dim("n")}}, {f32, {Dim("n"), 5}}});
-    program.add("get", [&](const Tensor &at) { return take(rows, at); }, {{i64, {Dim("n")}}});
+    program.add("get", [&](const Tensor &at) { return take(rows, at, 0); }, {{i64, {Dim("n")}}});
     return program.graph();
   }
 };
@@ -117,9 +117,9 @@ TEST_CASE("gpu program: a run that finds a wrong index leaves the states as they
 TEST_CASE("gpu program: the first of several wrong values is named", "[gpu]") {
   Clean clean;
   auto f = [](const Tensor &x, const Tensor &i, const Tensor &j) {
-    Tensor rows = take(x, i);
+    Tensor rows = take(x, i, 0);
     check(rows > -10, rows, "too small");
-    return take(rows.sum({1}) * 2, j) + 1;
+    return take(rows.sum({1}) * 2, j, 0) + 1;
   };
   TwoDevices devices(trace(f, {{f32, {9, 4}}, {i64, {5}}, {i64, {3}}}));
   Tensor x = iota({9, 4}, f32) - 12.5, good = tensor({3, 4, 8, 0, 5}), bad = tensor({3, 9, 8, -10, 5});
@@ -165,7 +165,7 @@ TEST_CASE("gpu program: loops that go on as long as the data says", "[gpu]") {
   auto walk = [](const Tensor &next, const Tensor &start) {
     auto [at, sum] = while_loop([](const Tensor &at, const Tensor &) { return at != 0; },
                                 [&](const Tensor &at, const Tensor &sum) {
-                                  return std::pair(take(next, reshape(at, {1})).reshape({}), sum + at.to(f32));
+                                  return std::pair(take(next, reshape(at, {1}), 0).reshape({}), sum + at.to(f32));
                                 },
                                 std::pair(start, tensor(0.0f)));
     return List{at, sum};
@@ -196,7 +196,7 @@ TEST_CASE("gpu program: scans and counted loops", "[gpu]") {
 
   auto nested = [](const Tensor &x, const Tensor &turns) {
     Tensor rows = fori_loop(
-        0, x.shape()[0], [](const Tensor &i, const Tensor &y) { return y + take(y, reshape(i, {1})) * 0.5; }, x);
+        0, x.shape()[0], [](const Tensor &i, const Tensor &y) { return y + take(y, reshape(i, {1}), 0) * 0.5; }, x);
     return fori_loop(
         tensor(int64_t(0)), turns, [](const Tensor &i, const Tensor &y) { return y * 0.75 + i.to(f32); }, rows);
   };

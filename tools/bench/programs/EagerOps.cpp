@@ -65,7 +65,7 @@ const std::vector<Op> kOps = {
     {"concat of 4 over channels, 64x56x56",
      {{1, 64, 56, 56}, {1, 64, 56, 56}, {1, 64, 56, 56}, {1, 64, 56, 56}},
      [](const Tensors &t) { return concat(t, 1); }},
-    {"embedding, 1000 of 30522x768", {{30522, 768}}, [](const Tensors &t) { return take(t[0], t[1]); }, 1000},
+    {"embedding, 1000 of 30522x768", {{30522, 768}}, [](const Tensors &t) { return take(t[0], t[1], 0); }, 1000},
     {"sort 1e5", {{100000}}, [](const Tensors &t) { return sort(t[0]).values; }},
     {"topk 100 of 1e6", {{1000000}}, [](const Tensors &t) { return topk(t[0], 100).values; }},
     {"attention of 12 heads, 128x64",

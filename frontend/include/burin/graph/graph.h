@@ -41,6 +41,10 @@ struct ArtifactOptions {
   /// Where the artifact runs at first (see Artifact::to). Unset: on the processor, or if there is code for GPUs alone,
   /// on the first GPU. Throws where there is no such device, or no code for it.
   std::optional<Device> device = {};
+  /// Threads of each run, including the one that runs it; 0: the process's (see num_threads), which all runs share.
+  /// Concurrent runs have threads of their own. Results do not depend on it. As burin_session_options.threads of the C
+  /// interface; copies by to() and with_own_states() have as many.
+  int threads = 0;
 };
 
 /// Compiled code with its weights and states; a handle, whose copies share them. Calls are asynchronous, like ops.
@@ -271,6 +275,11 @@ public:
   auto operator()(const List &inputs, Location where = Location::current()) const {
     using Result = detail::ResultOf<F, detail::kMaxArguments + 1>;
     return detail::unflatten<Result>(cache.call(inputs, where));
+  }
+  auto operator()(std::initializer_list<Tensor> inputs, Location where = Location::current()) const
+    requires(detail::takesList<F> && !detail::takes<F, 1>)
+  {
+    return (*this)(std::vector<Tensor>(inputs), where);
   }
   /// Any number of arguments; returns a list of results.
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const {

@@ -73,6 +73,11 @@ public:
   auto operator()(const List &inputs, Location where = Location::current()) const {
     return call<detail::kMaxArguments + 1>(inputs, where);
   }
+  auto operator()(std::initializer_list<Tensor> inputs, Location where = Location::current()) const
+    requires(detail::takesList<F> && !detail::takes<F, 1>)
+  {
+    return (*this)(std::vector<Tensor>(inputs), where);
+  }
 
 private:
   template <size_t N> auto call(const std::vector<Tensor> &inputs, const Location &where) const {

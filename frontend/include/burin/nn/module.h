@@ -26,7 +26,7 @@ public:
   /// Graphs call it `name`, after the name of `owner`, unless a module names it.
   static Parameter state(Tensor value, const std::string &name = "", const Parameter *owner = nullptr);
   /// A float is a leaf, for which backward() computes a gradient, unless `requires_grad` is false.
-  explicit Parameter(Tensor value, bool requires_grad = true);
+  explicit Parameter(Tensor value, bool requires_grad = true, Location where = Location::current());
   bool defined() const { return cell != nullptr; }
   /// The value now: a later set() or call of a jitted function gives the parameter another one. Other threads may call
   /// such functions at the same time: the value is one that a call has set, complete or pending.

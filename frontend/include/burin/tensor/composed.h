@@ -36,10 +36,6 @@ BURIN_API Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, doub
 /// x + value * a / b. As torch.addcdiv.
 BURIN_API Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, double value = 1,
                          Location where = Location::current());
-/// x * log(y), and 0 where x is 0 and y is not NaN. As torch.xlogy.
-BURIN_API Tensor xlogy(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// log(x / (1 - x)). As torch.logit.
-BURIN_API Tensor logit(const Tensor &x, Location where = Location::current());
 /// x - trunc(x). As torch.frac.
 BURIN_API Tensor frac(const Tensor &x, Location where = Location::current());
 /// 0 for x < 0, 1 for x > 0, `at_zero` for 0. As torch.heaviside.
@@ -193,9 +189,6 @@ BURIN_API Tensor unflatten(const Tensor &x, int64_t axis, const Shape &sizes, Lo
 /// flattened tensor. As torch.roll.
 BURIN_API Tensor roll(const Tensor &x, const IntList &shifts, const Axes &axes = {},
                       Location where = Location::current());
-/// Windows of `size` elements at every `step` along `axis`, as a new last dimension. As torch.Tensor.unfold.
-BURIN_API Tensor unfold(const Tensor &x, int64_t axis, int64_t size, int64_t step,
-                        Location where = Location::current());
 /// The elements x[i, i + offset] of two dimensions, as a new last dimension. As torch.diagonal.
 BURIN_API Tensor diagonal(const Tensor &x, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1,
                           Location where = Location::current());

@@ -3,6 +3,15 @@
 Tensor masked_fill(const Tensor &mask, const Tensor &value, Location where = Location::current()) const;
 Tensor square(Location where = Location::current()) const;
 Tensor log2(Location where = Location::current()) const;
+/// The lower bound alone, or None and the upper bound alone.
+Tensor clamp(const Tensor &low, Location where = Location::current()) const;
+Tensor clamp(const NoneType &, const Tensor &high, Location where = Location::current()) const;
+Tensor clamp(const Tensor &low, const NoneType &, Location where = Location::current()) const;
+/// The tensor plus, or minus, alpha * other.
+Tensor add(const Tensor &other, const Tensor &alpha, Location where = Location::current()) const;
+Tensor sub(const Tensor &other, const Tensor &alpha, Location where = Location::current()) const;
+/// The elements at these positions of the flattened tensor; take(indices, axis) selects slices.
+Tensor take(const Tensor &indices, Location where = Location::current()) const;
 Tensor clamp_min(const Tensor &low, Location where = Location::current()) const;
 Tensor clamp_max(const Tensor &high, Location where = Location::current()) const;
 Tensor is_finite(Location where = Location::current()) const;
@@ -40,9 +49,13 @@ Tensor permute(const IntList &order, Location where = Location::current()) const
 Tensor movedim(int64_t from, int64_t to, Location where = Location::current()) const;
 Tensor unflatten(int64_t axis, const Shape &sizes, Location where = Location::current()) const;
 Tensor roll(const IntList &shifts, const Axes &axes = {}, Location where = Location::current()) const;
+/// Windows of `size` elements at every `step` along `axis`, as a new last dimension. As torch.Tensor.unfold.
 Tensor unfold(int64_t axis, int64_t size, int64_t step, Location where = Location::current()) const;
 Tensor diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1, Location where = Location::current()) const;
 Tensor masked_select(const Tensor &mask, Location where = Location::current()) const;
+Tensor masked_scatter(const Tensor &mask, const Tensor &source, Location where = Location::current()) const;
+Tensor repeat_interleave(const Tensor &counts, int64_t axis, const Dim &output_size = -1,
+                         Location where = Location::current()) const;
 SortResult sort(int64_t axis = -1, bool descending = false, Location where = Location::current()) const;
 SortResult topk(const Dim &k, int64_t axis = -1, bool largest = true, Location where = Location::current()) const;
 
@@ -70,6 +83,16 @@ Tensor slice(A axis, const Dim &from, const std::optional<Dim> &to = std::nullop
   return sliced(int64_t(axis), from, to, step, where);
 }
 
+// ---- see burin/tensor/math/special.h
+Tensor erfc(Location where = Location::current()) const;
+Tensor erfinv(Location where = Location::current()) const;
+Tensor lgamma(Location where = Location::current()) const;
+Tensor digamma(Location where = Location::current()) const;
+Tensor xlogy(const Tensor &other, Location where = Location::current()) const;
+Tensor logit(std::optional<double> eps = std::nullopt, Location where = Location::current()) const;
+Tensor sinc(Location where = Location::current()) const;
+Tensor i0(Location where = Location::current()) const;
+
 // ---- see burin/functional.h
 /// shape() and rank() under PyTorch's names.
 const Shape &sizes(Location where = Location::current()) const { return shape(where); }
@@ -95,6 +118,11 @@ template <std::integral A> Tensor gather(A axis, const Tensor &indices, Location
 template <std::integral A>
 Tensor scatter(A axis, const Tensor &indices, const Tensor &updates, Location where = Location::current()) const {
   return scatter(indices, updates, int64_t(axis), "set", false, where);
+}
+/// One number at all of the indices.
+template <std::integral A, Arithmetic V>
+Tensor scatter(A axis, const Tensor &indices, V value, Location where = Location::current()) const {
+  return scattered(int64_t(axis), indices, Tensor(value), where);
 }
 Tensor scatter_add(int64_t axis, const Tensor &indices, const Tensor &updates,
                    Location where = Location::current()) const;

@@ -58,7 +58,20 @@ BURIN_API Tensor from_blob(void *data, const TensorSpec &spec, std::function<voi
 
 BURIN_API Tensor zeros(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor ones(const Shape &shape, DType dtype = f32, Location where = Location::current());
-BURIN_API Tensor full(const Shape &shape, double value, Location where = Location::current());
+namespace detail {
+BURIN_API Tensor fullOf(const Shape &shape, double value, DType dtype, const Location &where);
+BURIN_API Tensor fullOf(const Shape &shape, int64_t value, const Location &where);
+} // namespace detail
+/// All elements are `value`: f32 for a float, i64 for an integer or a size, bool for a bool; full(shape, value, dtype)
+/// is in burin/ops.h. As torch.full.
+template <Arithmetic T> Tensor full(const Shape &shape, T value, Location where = Location::current()) {
+  if constexpr (std::is_same_v<T, bool> || std::is_floating_point_v<T>)
+    return detail::fullOf(shape, double(value), std::is_same_v<T, bool> ? DType::boolean : DType::f32, where);
+  else
+    return detail::fullOf(shape, int64_t(value), where);
+}
+/// The same for a scalar or a size, with its element type.
+BURIN_API Tensor full(const Shape &shape, const Tensor &value, Location where = Location::current());
 /// Undefined contents.
 BURIN_API Tensor empty(const Shape &shape, DType dtype = f32, Location where = Location::current());
 /// The same on a device.
@@ -98,10 +111,16 @@ BURIN_API Tensor arange(const Dim &start, const Dim &stop, int64_t step = 1, std
 BURIN_API Tensor arange(const Dim &stop, std::optional<DType> dtype = std::nullopt,
                         Location where = Location::current());
 /// `count` evenly spaced numbers from start to stop, both included.
-BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype = f32,
+BURIN_API Tensor linspace(double start, double stop, const Dim &count, DType dtype = f32,
                           Location where = Location::current());
-/// The identity matrix; `columns` < 0: as many as rows.
-BURIN_API Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = f32, Location where = Location::current());
+/// The same between two scalars or sizes: linspace(0, x.size(0) - 1, 5).
+BURIN_API Tensor linspace(const Tensor &start, const Tensor &stop, const Dim &count, DType dtype = f32,
+                          Location where = Location::current());
+/// A matrix with ones on its diagonal and zeros elsewhere; `columns` = -1: as many as rows.
+BURIN_API Tensor eye(const Dim &rows, const Dim &columns = -1, DType dtype = f32, Location where = Location::current());
+inline Tensor eye(const Dim &rows, DType dtype, Location where = Location::current()) {
+  return eye(rows, -1, dtype, where);
+}
 
 // ---- the same functions for a shape of plain integers, and for one size
 #define BURIN_OF_INTEGERS(function)                                                                                    \
@@ -118,8 +137,8 @@ BURIN_OF_INTEGERS(zeros)
 BURIN_OF_INTEGERS(ones)
 BURIN_OF_INTEGERS(empty)
 #undef BURIN_OF_INTEGERS
-template <std::integral T>
-Tensor full(const std::vector<T> &shape, double value, Location where = Location::current()) {
+template <std::integral T, std::convertible_to<Tensor> V>
+Tensor full(const std::vector<T> &shape, const V &value, Location where = Location::current()) {
   return full(Shape(shape.begin(), shape.end()), value, where);
 }
 

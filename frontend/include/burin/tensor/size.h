@@ -3,8 +3,12 @@
 #include "burin/dim.h"
 #include "burin/error.h"
 #include <concepts>
+#include <iosfwd>
 
 namespace burin {
+
+/// As str() writes it: "512", "batch*4 + 1".
+BURIN_API std::ostream &operator<<(std::ostream &, const Dim &);
 
 /// The size of a tensor's dimension. In a trace it may be symbolic; then converting it to a number or branching on it
 /// throws, because the result would differ between calls of the graph. Arithmetic is allowed, and so are comparisons

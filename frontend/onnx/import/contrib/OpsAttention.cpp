@@ -210,7 +210,7 @@ void readGroups(Node &n, Attention &a, int64_t heads, int64_t shared) {
 void turn(Node &n, Attention &a, const Tensor &before) {
   Tensor position = n.has(9) ? unsqueeze(n[9].to(DType::i64), {1}) // [batch, 1, sequence]
                              : iota({1, 1, a.queries()}, DType::i64, 2) + squeeze(before, {3});
-  Tensor cosines = take(n[7], position), sines = take(n[8], position);
+  Tensor cosines = take(n[7], position, 0), sines = take(n[8], position, 0);
   bool interleaved = n.attribute("rotary_interleaved", int64_t(0));
   Dim turned = n.shape(7)[1] * 2;
   if (!turned.isStatic())
@@ -275,7 +275,7 @@ Values rotaryEmbedding(Node &n) {
     x = splitHeads(x, heads);
   Tensor sequence = iota({1, x.shape()[2]}, DType::i64, 1);
   Tensor places = position.rank() == 1 ? sequence + position : position;
-  Tensor y = rotate(x, unsqueeze(take(n[2], places), {1}), unsqueeze(take(n[3], places), {1}),
+  Tensor y = rotate(x, unsqueeze(take(n[2], places, 0), {1}), unsqueeze(take(n[3], places, 0), {1}),
                     n.attribute("interleaved", int64_t(0)), turned);
   return isFlat ? joinHeads(y) : y;
 }

@@ -54,11 +54,11 @@ Values simplifiedNorm(Node &n) {
 
 /// Inputs: tokens, segments, words, positions, segment embedding, scale, shift, mask, position numbers.
 Values embedNorm(Node &n) {
-  Tensor tokens = n[0], sum = take(n[2], tokens);
+  Tensor tokens = n[0], sum = take(n[2], tokens, 0);
   Shape shape = tokens.shape();
-  sum = sum + take(n[3], n.has(8) ? n[8] : iota({shape[1]}, DType::i64));
+  sum = sum + take(n[3], n.has(8) ? n[8] : iota({shape[1]}, DType::i64), 0);
   if (n.has(1) && n.has(4))
-    sum = sum + take(n[4], n[1]);
+    sum = sum + take(n[4], n[1], 0);
   Tensor lengths = n.has(7) ? reduce_sum((n[7] == 1).to(DType::i32), {1}).to(DType::i32)
                             : broadcast_to(zeros({1}, DType::i32), {shape[0]});
   return Values({normalized(n, sum, n[5], n[6], false), lengths, sum});

@@ -90,8 +90,8 @@ Values rotaryEmbedding(Node &n) {
   if (isFlat)
     x = splitHeads(x, std::max<int64_t>(n.attribute("num_heads", int64_t(1)), 1));
   if (n.has(3)) {
-    cosines = take(cosines, n[3]);
-    sines = take(sines, n[3]);
+    cosines = take(cosines, n[3], 0);
+    sines = take(sines, n[3], 0);
   }
   Tensor y = rotate(x, unsqueeze(cosines, {1}), unsqueeze(sines, {1}), interleaved,
                     n.attribute("rotary_embedding_dim", int64_t(0)));

@@ -17,7 +17,7 @@ Tensor negativeLogLikelihood(Node &n, const Tensor &x, Tensor target, const std:
     target = where(*isIgnored, 0, target);
   }
   Tensor picked = squeeze(gather(x, unsqueeze(target, {1}), 1), {1});
-  Tensor scale = weight ? take(*weight, target) : full(target.shape(), 1, x.dtype());
+  Tensor scale = weight ? take(*weight, target, 0) : full(target.shape(), 1, x.dtype());
   if (isIgnored)
     scale = where(*isIgnored, 0.0, scale);
   Tensor loss = -picked * scale;

@@ -54,7 +54,7 @@ Values gatherNd(Node &n) {
   flat.insert(flat.end(), rest.begin(), rest.end());
   Shape result(where.begin(), where.end() - 1);
   result.insert(result.end(), rest.begin(), rest.end());
-  return reshape(take(reshape(x, flat), position), result);
+  return reshape(take(reshape(x, flat), position, 0), result);
 }
 
 /// Slices are written as rows: x and updates become matrices with one row per slice.

@@ -76,7 +76,7 @@ Values nonMaxSuppression(Node &n) {
   Tensor places = nonzero(kept >= 0);
   Tensor flat =
       (column(places, 0) * sizeTensor(shape[1]) + column(places, 1)) * sizeTensor(shape[2]) + column(places, 2);
-  Tensor box = take(reshape(kept, {elements(shape)}), flat);
+  Tensor box = take(reshape(kept, {elements(shape)}), flat, 0);
   return concat({part(places, 1, 0, 2), unsqueeze(box, {1})}, 1);
 }
 
@@ -90,7 +90,7 @@ Tensor rowOrder(Node &n, const Tensor &rows) {
   Tensor order;
   for (int64_t i = columns.value(); i-- > 0;) {
     Tensor keys = column(rows, i);
-    order = order.defined() ? take(order, argsort(take(keys, order), 0)) : argsort(keys, 0);
+    order = order.defined() ? take(order, argsort(take(keys, order, 0), 0), 0) : argsort(keys, 0);
   }
   return order.defined() ? order : iota({rows.shape()[0]}, DType::i64);
 }
@@ -111,19 +111,19 @@ Values unique(Node &n) {
 
   // Equal rows are adjacent, in the order of the operand.
   Tensor sorted = rowOrder(n, rows), places = iota({count}, DType::i64);
-  Tensor mine = take(rows, sorted), before = take(mine, maximum(places - 1, 0));
+  Tensor mine = take(rows, sorted, 0), before = take(mine, maximum(places - 1, 0), 0);
   Tensor isNew = logical_or(places == 0, reduce_any(mine != before, {1}));
   Tensor group = cumsum(isNew.to(DType::i64), 0) - 1;
   Tensor inverse = scatter(zeros({count}, DType::i64), sorted, group);
-  Tensor firsts = take(sorted, placesOf(isNew));
+  Tensor firsts = take(sorted, placesOf(isNew), 0);
   Tensor counts = scatter(zeros(firsts.shape(), DType::i64), group, ones({count}, DType::i64), 0, "add");
   if (!n.attribute("sorted", int64_t(1))) { // in the order of the first occurrences
     Tensor appearance = argsort(firsts, 0);
-    firsts = take(firsts, appearance);
-    counts = take(counts, appearance);
-    inverse = take(argsort(appearance, 0), inverse);
+    firsts = take(firsts, appearance, 0);
+    counts = take(counts, appearance, 0);
+    inverse = take(argsort(appearance, 0), inverse, 0);
   }
-  Tensor values = take(slices, firsts);
+  Tensor values = take(slices, firsts, 0);
   return Values({hasAxis ? transpose(values, back) : values, firsts, inverse, counts});
 }
 

@@ -1,4 +1,5 @@
 // Resizing, and sampling at computed positions.
+#include "burin/functional.h"
 #include "frontend/onnx/import/tensor/sampling/RoiAlign.h"
 #include "frontend/onnx/import/tensor/sampling/SymbolicResize.h"
 #include <algorithm>
@@ -299,126 +300,29 @@ Values upsample(Node &n) {
 
 // ---- sampling at computed positions
 
-struct GridSampler {
-  std::string mode, padding;
-  bool alignsCorners;
-
-  /// `last` is the largest index: a scalar, as in what follows.
-  Tensor reflected(const Tensor &x, const Tensor &last) const {
-    double low = alignsCorners ? 0 : -0.5;
-    Tensor span = last - 2 * low, period = 2.0 * maximum(span, 0.5); // a span of 0 has one position, which clamp takes
-    Tensor t = remainder(abs(x - low), period);
-    return where(t > span, period - t, t) + low;
-  }
-  Tensor padded(const Tensor &x, const Tensor &last) const {
-    if (padding == "border" || padding == "reflection")
-      return clamp(padding == "border" ? x : reflected(x, last), zeros_like(last), last);
-    return x;
-  }
-
-  struct Tap {
-    Tensor index, weight; // weight 0 outside of the input
-  };
-  /// The taps of one dimension, for positions from -1 to 1.
-  std::vector<Tap> taps(const Tensor &grid, const Dim &size) const {
-    Tensor n = sizeTensor(size).to(grid.dtype()), last = n - 1.0, first = zeros_like(last);
-    Tensor x = alignsCorners ? (grid + 1.0) * (last * 0.5) : ((grid + 1.0) * n - 1.0) * 0.5;
-    std::vector<Tap> taps;
-    auto add = [&](const Tensor &at, const Tensor &weight) {
-      Tensor isInside = logical_and(at >= 0.0, at <= last);
-      Tensor place = padding == "zeros" ? at : padded(at, last);
-      taps.push_back(
-          {clamp(place, first, last).to(DType::i64), padding == "zeros" ? where(isInside, weight, 0.0) : weight});
-    };
-    if (mode == "cubic" || mode == "bicubic") {
-      Tensor base = floor(x), t = x - base;
-      constexpr double a = -0.75;
-      auto near = [&](const Tensor &d) { return ((d * (a + 2) - (a + 3)) * d * d) + 1.0; };
-      auto far = [&](const Tensor &d) { return ((d * a - 5 * a) * d + 8 * a) * d - 4 * a; };
-      add(base - 1.0, far(t + 1.0));
-      add(base, near(t));
-      add(base + 1.0, near(1.0 - t));
-      add(base + 2.0, far(2.0 - t));
-      return taps;
-    }
-    x = padded(x, last);
-    if (mode == "nearest") {
-      add(round(x), x * 0.0 + 1.0);
-      return taps;
-    }
-    Tensor base = floor(x), t = x - base;
-    add(base, 1.0 - t);
-    add(base + 1.0, t);
-    return taps;
-  }
-};
-
-Tensor lastElement(const Tensor &x, int64_t index) {
-  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
-  starts.back() = index;
-  stops.back() = index + 1;
-  return squeeze(slice(x, starts, stops, Ints(size_t(x.rank()), 1)), {-1});
-}
-
 Values gridSample(Node &n) {
   Tensor x = n[0], grid = n[1];
   Shape shape = x.shape(), places = grid.shape();
   size_t spatial = shape.size() - 2;
   if (shape.size() < 3 || places.size() != shape.size() || places.back() != Dim(int64_t(spatial)))
     n.fail("its inputs " + str(shape) + " and " + str(places) + " do not fit");
-  GridSampler sampler{n.attribute("mode", "linear"), n.attribute("padding_mode", "zeros"),
-                      n.attribute("align_corners", int64_t(0)) != 0};
-  Dim count = elements(Shape(places.begin() + 1, places.end() - 1));
-  Tensor index, flat = reshape(x, {shape[0], shape[1], elements(Shape(shape.begin() + 2, shape.end()))});
-  // All combinations of the dimensions' taps, as (index into the flat image, weight).
-  std::vector<GridSampler::Tap> all;
   for (size_t d = 0; d < spatial; ++d) {
-    const Dim &size = shape[2 + d];
-    if (size == Dim(0))
+    if (shape[2 + d] == Dim(0))
       n.unsupported("an image of the size 0");
-    requireEqual(max(size, 1), size);
-    std::vector<GridSampler::Tap> combined;
-    for (const auto &tap : sampler.taps(lastElement(grid, int64_t(spatial - 1 - d)), size)) {
-      if (all.empty() || d == 0)
-        combined.push_back(tap);
-      else
-        for (const auto &outer : all)
-          combined.push_back({outer.index * sizeTensor(size) + tap.index, outer.weight * tap.weight});
-    }
-    all = std::move(combined);
+    requireEqual(max(shape[2 + d], 1), shape[2 + d]);
   }
-  Tensor sum;
-  for (const auto &tap : all) {
-    Tensor at = broadcast_to(reshape(tap.index, {places[0], 1, count}), {shape[0], shape[1], count});
-    Tensor part = gather(flat, at, 2) * reshape(tap.weight, {places[0], 1, count});
-    sum = sum.defined() ? sum + part : part;
-  }
-  Shape result(places.begin() + 1, places.end() - 1);
-  result.insert(result.begin(), {shape[0], shape[1]});
-  return reshape(sum, result).to(x.dtype());
+  std::string mode = n.attribute("mode", "linear");
+  mode = mode == "linear" ? "bilinear" : mode == "cubic" ? "bicubic" : mode;
+  return grid_sample(x, grid, mode, n.attribute("padding_mode", "zeros"),
+                     n.attribute("align_corners", int64_t(0)) != 0);
 }
 
 /// Applies theta to the positions of an image.
 Values affineGrid(Node &n) {
-  Tensor theta = n[0];
   Ints size = n.integers(1);
-  bool alignsCorners = n.attribute("align_corners", int64_t(0));
   if (size.size() != 4 && size.size() != 5)
     n.fail("size must be of 2 or 3 spatial dimensions");
-  Ints spatial(size.begin() + 2, size.end());
-  Shape grid(spatial.begin(), spatial.end());
-  std::vector<Tensor> coordinates; // innermost dimension first
-  for (size_t d = spatial.size(); d-- > 0;) {
-    double count = double(spatial[d]);
-    Tensor i = iota(grid, theta.dtype(), int64_t(d));
-    coordinates.push_back(alignsCorners ? count == 1 ? i : i * (2 / (count - 1)) - 1.0 : (i * 2.0 + 1.0) / count - 1.0);
-  }
-  coordinates.push_back(full(grid, 1, theta.dtype()));
-  Tensor base = reshape(stack(coordinates, -1), {elements(grid), int64_t(coordinates.size())});
-  Shape result = grid;
-  result.insert(result.begin(), theta.shape()[0]);
-  result.push_back(int64_t(spatial.size()));
-  return reshape(matmul(base, transpose(theta, {0, 2, 1})), result);
+  return affine_grid(n[0], Shape(size.begin(), size.end()), n.attribute("align_corners", int64_t(0)) != 0);
 }
 
 Values centerCropPad(Node &n) {
