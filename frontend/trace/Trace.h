@@ -1,11 +1,11 @@
 // Recording of ops in a graph.
 #pragma once
 #include "burin/graph/control.h"
-#include "burin/graph/observed.h"
 #include "burin/graph/vmap.h"
 #include "burin/training/gradients.h"
 #include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/core/Cell.h"
+#include "frontend/tensor/core/Observed.h"
 #include "frontend/tensor/core/TensorState.h"
 #include "frontend/trace/Escapes.h"
 #include "frontend/trace/GraphData.h"

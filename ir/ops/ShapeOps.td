@@ -122,8 +122,8 @@ def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$ind
   let folding = "value"; let selects = 1; let parts = "takeOperands"; let layout = "takeRule"; let flops = "ofResult"; let element = "taken";
   let summary = "Slices of x along `axis`, selected by integer indices of any shape"; let onnx = "Gather";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
-    of range is an error. Without `axis` it is the first one; numpy.take and torch.take flatten x:
-    take(x.flatten(), indices). }];
+    of range is an error. take(x, indices) without an axis is another function, which flattens x, as
+    numpy.take and torch.take do. }];
   let required = ["axis"]; let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
   let example = "take(embeddings, tokens, 0)";
   let gradient = ["takeGradient(g, x, indices, axis)", "zero"];

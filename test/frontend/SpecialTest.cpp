@@ -132,6 +132,7 @@ TEST_CASE("Gradients of special functions, and gradients of these") {
     auto list = [=](const std::vector<Tensor> &in) { return std::vector<Tensor>{function(in[0])}; };
     gradcheck(list, {from_vector(x)});
     auto slope = [=](const std::vector<Tensor> &in) {
+      EnableGrad on;
       Tensor x = in[0].requires_grad() ? in[0] : in[0].detach().requires_grad_();
       return grad(function(x).sum(), {x}, std::nullopt, {.create_graph = true});
     };

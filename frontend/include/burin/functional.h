@@ -70,6 +70,10 @@ BURIN_API Tensor bmm(const Tensor &x, const Tensor &y, Location where = Location
 BURIN_API Tensor mv(const Tensor &x, const Tensor &y, Location where = Location::current());
 /// The sum of the products of two vectors. As torch.dot.
 BURIN_API Tensor dot(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// Sums of products along the last dimensions of both. As torch.inner.
+BURIN_API Tensor inner(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// norm(x - y, p). As torch.dist.
+BURIN_API Tensor dist(const Tensor &x, const Tensor &y, double p = 2, Location where = Location::current());
 /// beta * x + alpha * (a · b) of matrices [b, n, k] and [b, k, m]. As torch.baddbmm.
 BURIN_API Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
                          Location where = Location::current());
@@ -190,6 +194,9 @@ BURIN_API Tensor corrcoef(const Tensor &x, Location where = Location::current())
 /// per element. As torch.trapezoid.
 BURIN_API Tensor trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1, Location where = Location::current());
 BURIN_API Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t axis = -1, Location where = Location::current());
+/// The integral up to each element from the second on. As torch.cumulative_trapezoid.
+BURIN_API Tensor cumulative_trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1,
+                                      Location where = Location::current());
 template <class X = double>
 Tensor trapz(const Tensor &y, const X &x = 1, int64_t axis = -1, Location where = Location::current()) {
   return trapezoid(y, x, axis, where);
@@ -221,17 +228,56 @@ BURIN_API Tensor threshold(const Tensor &x, double threshold, double value, Loca
 /// x where it is positive, weight * x elsewhere; weight [1], or one per channel (dimension 1). As
 /// torch.nn.functional.prelu.
 BURIN_API Tensor prelu(const Tensor &x, const Tensor &weight, Location where = Location::current());
+/// x to a power in f64. As torch.float_power.
+BURIN_API Tensor float_power(const Tensor &x, const Tensor &exponent, Location where = Location::current());
+/// x * 2 to the power y. As torch.ldexp.
+BURIN_API Tensor ldexp(const Tensor &x, const Tensor &exponent, Location where = Location::current());
+/// The base 2 logarithm of 2 to the power x plus 2 to the power y. As torch.logaddexp2.
+BURIN_API Tensor logaddexp2(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// True for the infinity of this sign. As torch.isposinf, torch.isneginf.
+BURIN_API Tensor isposinf(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor isneginf(const Tensor &x, Location where = Location::current());
+/// Whether each element of x is one of `values`. As torch.isin.
+BURIN_API Tensor isin(const Tensor &x, const Tensor &values, Location where = Location::current());
 /// softmax(-x). As torch.nn.functional.softmin.
 BURIN_API Tensor softmin(const Tensor &x, int64_t axis = -1, Location where = Location::current());
 
 // ---- shapes
 
+/// The same as methods of these names.
+inline Tensor flatten(const Tensor &x, int64_t start = 0, int64_t end = -1, Location where = Location::current()) {
+  return x.flatten(start, end, where);
+}
+inline Tensor t(const Tensor &x, Location where = Location::current()) { return x.t(where); }
+/// Swaps two dimensions. As torch.swapaxes.
+inline Tensor swapaxes(const Tensor &x, int64_t axis1, int64_t axis2, Location where = Location::current()) {
+  return x.transpose(axis1, axis2, where);
+}
+/// Splits x into `count` pieces along `axis` that differ in size by 1 at most, the larger ones first. As
+/// torch.tensor_split.
+BURIN_API std::vector<Tensor> tensor_split(const Tensor &x, int64_t count, int64_t axis = 0,
+                                           Location where = Location::current());
+/// Positions of elements that are not 0, one per row: nonzero(x). As torch.argwhere.
+inline Tensor argwhere(const Tensor &x, Location where = Location::current()) { return nonzero(x, where); }
+/// All combinations of one element of each vector, one per row. As torch.cartesian_prod.
+BURIN_API Tensor cartesian_prod(const std::vector<Tensor> &xs, Location where = Location::current());
+/// Powers of a vector as columns, from `count` - 1 to 0, or with `increasing` from 0; -1: as many as elements. As
+/// torch.vander.
+BURIN_API Tensor vander(const Tensor &x, const Dim &count = -1, bool increasing = false,
+                        Location where = Location::current());
 /// Mirrors along the second, or first, dimension. As torch.fliplr, torch.flipud.
 BURIN_API Tensor fliplr(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor flipud(const Tensor &x, Location where = Location::current());
 /// Rotates by k * 90 degrees from the first axis towards the second. As torch.rot90.
 BURIN_API Tensor rot90(const Tensor &x, int64_t k = 1, int64_t from = 0, int64_t to = 1,
                        Location where = Location::current());
+/// Concatenates along dimension 2; a vector becomes [1, n, 1]. As torch.dstack; vstack under its other name.
+BURIN_API Tensor dstack(const std::vector<Tensor> &xs, Location where = Location::current());
+inline Tensor row_stack(const std::vector<Tensor> &xs, Location where = Location::current()) {
+  return vstack(xs, where);
+}
+/// At least three dimensions: a vector becomes [1, n, 1], a matrix [n, m, 1]. As torch.atleast_3d.
+BURIN_API Tensor atleast_3d(const Tensor &x, Location where = Location::current());
 /// At least one, or two, dimensions; new ones come first. As torch.atleast_1d, torch.atleast_2d.
 BURIN_API Tensor atleast_1d(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor atleast_2d(const Tensor &x, Location where = Location::current());
@@ -312,6 +358,20 @@ BURIN_API Tensor unfold(const Tensor &x, const IntList &kernel, const IntList &d
 /// torch.nn.functional.fold.
 BURIN_API Tensor fold(const Tensor &x, const Shape &output_size, const IntList &kernel, const IntList &dilation = 1,
                       const IntList &padding = 0, const IntList &stride = 1, Location where = Location::current());
+
+/// Over the last dimensions, which have the sizes `normalized`: layer_norm(x, {8}, weight, bias). As
+/// torch.nn.functional.layer_norm, rms_norm.
+BURIN_API Tensor layer_norm(const Tensor &x, std::initializer_list<int64_t> normalized,
+                            const std::optional<Tensor> &weight = std::nullopt,
+                            const std::optional<Tensor> &bias = std::nullopt, double eps = 1e-5,
+                            Location where = Location::current());
+BURIN_API Tensor rms_norm(const Tensor &x, std::initializer_list<int64_t> normalized,
+                          const std::optional<Tensor> &weight = std::nullopt, double eps = 1e-6,
+                          Location where = Location::current());
+/// Dropout of whole channels of x [N, C, …]. As torch.nn.functional.dropout1d, dropout2d and dropout3d.
+BURIN_API Tensor dropout2d(const Tensor &x, double p = 0.5, bool training = true, Location where = Location::current());
+/// Interleaves `groups` groups of channels of x [N, C, …]. As torch.nn.functional.channel_shuffle.
+BURIN_API Tensor channel_shuffle(const Tensor &x, int64_t groups, Location where = Location::current());
 
 /// conv(x, weight, bias, …) with `dimensions` spatial dimensions. As torch.nn.functional.conv2d and so on.
 #define BURIN_SPATIAL(dimensions)                                                                                      \

@@ -33,6 +33,14 @@ Tensor mm(const Tensor &x, const Tensor &y, Location where) { return productOf(x
 Tensor bmm(const Tensor &x, const Tensor &y, Location where) { return productOf(x, 3, y, 3, "bmm", where); }
 Tensor mv(const Tensor &x, const Tensor &y, Location where) { return productOf(x, 2, y, 1, "mv", where); }
 Tensor dot(const Tensor &x, const Tensor &y, Location where) { return productOf(x, 1, y, 1, "dot", where); }
+Tensor inner(const Tensor &x, const Tensor &y, Location where) {
+  LocationScope scope(inScope(where));
+  return x.rank() && y.rank() ? tensordot(x, y, {x.rank() - 1}, {y.rank() - 1}) : x * y;
+}
+Tensor dist(const Tensor &x, const Tensor &y, double p, Location where) {
+  LocationScope scope(inScope(where));
+  return norm(x - y, p);
+}
 Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
   requireRank(a, 3, "baddbmm", where);
   requireRank(b, 3, "baddbmm", where);
@@ -170,6 +178,24 @@ Tensor prelu(const Tensor &x, const Tensor &weight, Location where) {
   shape[0] = weight.shape()[0];
   return burin::where(x > 0, x, reshape(weight, shape) * x);
 }
+Tensor float_power(const Tensor &x, const Tensor &exponent, Location where) {
+  return pow(x.to(DType::f64, where), exponent.to(DType::f64, where), where);
+}
+Tensor ldexp(const Tensor &x, const Tensor &exponent, Location where) {
+  LocationScope scope(inScope(where));
+  return asFloat(x) * exp2(exponent);
+}
+Tensor logaddexp2(const Tensor &x, const Tensor &y, Location where) {
+  LocationScope scope(inScope(where));
+  Tensor larger = maximum(x, y);
+  return burin::where(x == y, larger + 1.0, larger + log1p(exp2(-abs(x - y))) * std::numbers::log2e);
+}
+Tensor isposinf(const Tensor &x, Location where) { return eq(x, std::numeric_limits<double>::infinity(), where); }
+Tensor isneginf(const Tensor &x, Location where) { return eq(x, -std::numeric_limits<double>::infinity(), where); }
+Tensor isin(const Tensor &x, const Tensor &values, Location where) {
+  LocationScope scope(inScope(where));
+  return any(unsqueeze(x, {-1}) == ravel(values), {-1});
+}
 Tensor softmin(const Tensor &x, int64_t axis, Location where) { return softmax(neg(x, where), axis, where); }
 
 // ---- shapes
@@ -191,6 +217,41 @@ Tensor rot90(const Tensor &x, int64_t k, int64_t from, int64_t to, Location wher
   default:
     return x;
   }
+}
+std::vector<Tensor> tensor_split(const Tensor &x, int64_t count, int64_t axis, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "tensor_split");
+  if (count < 1)
+    throw Error(inScope(where), "tensor_split", "the count " + std::to_string(count) + " must be positive");
+  const Dim size = x.shape()[size_t(axis)], each = floordiv(size, count), more = mod(size, count);
+  std::vector<Tensor> pieces;
+  for (int64_t i = 0; i < count; ++i)
+    pieces.push_back(x.slice(axis, each * i + min(more, i), each * (i + 1) + min(more, i + 1)));
+  return pieces;
+}
+Tensor cartesian_prod(const std::vector<Tensor> &xs, Location where) {
+  LocationScope scope(inScope(where));
+  std::vector<Tensor> columns;
+  for (const Tensor &grid : meshgrid(xs))
+    columns.push_back(ravel(grid));
+  return columns.size() == 1 ? columns[0] : stack(columns, 1);
+}
+Tensor vander(const Tensor &x, const Dim &count, bool increasing, Location where) {
+  LocationScope scope(inScope(where));
+  requireRank(x, 1, "vander", where);
+  const Tensor powers = arange(count == Dim(-1) ? x.shape()[0] : count);
+  return pow(unsqueeze(x, {1}), increasing ? powers : flip(powers, {0}));
+}
+Tensor atleast_3d(const Tensor &x, Location where) {
+  LocationScope scope(inScope(where));
+  return x.rank() > 2 ? x : unsqueeze(atleast_2d(x), {2});
+}
+Tensor dstack(const std::vector<Tensor> &xs, Location where) {
+  LocationScope scope(inScope(where));
+  std::vector<Tensor> parts;
+  for (const Tensor &x : xs)
+    parts.push_back(atleast_3d(x));
+  return concat(parts, 2);
 }
 Tensor atleast_1d(const Tensor &x, Location where) { return x.rank() ? x : reshape(x, {1}, where); }
 Tensor atleast_2d(const Tensor &x, Location where) {

@@ -1,8 +1,11 @@
 // Method forms of the composed functions.
 #include "burin/functional.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/composed/Composed.h"
 
 namespace burin {
+
+using detail::Beside;
 
 Tensor Tensor::masked_fill(const Tensor &mask, const Tensor &value, Location where) const {
   return burin::masked_fill(*this, mask, value, where);
@@ -150,5 +153,94 @@ Tensor Tensor::scattered(int64_t axis, const Tensor &indices, const Tensor &valu
 std::vector<Tensor> Tensor::splitEvery(int64_t size, int64_t axis, const Location &where) const {
   return detail::splitEvery(*this, size, axis, where);
 }
+
+// ---- see burin/functional.h
+
+Tensor Tensor::logaddexp(const Tensor &other, Location where) const { return burin::logaddexp(*this, other, where); }
+Tensor Tensor::hypot(const Tensor &other, Location where) const { return burin::hypot(*this, other, where); }
+Tensor Tensor::outer(const Tensor &other, Location where) const { return burin::outer(*this, other, where); }
+Tensor Tensor::inner(const Tensor &other, Location where) const { return burin::inner(*this, other, where); }
+Tensor Tensor::heaviside(const Tensor &at_zero, Location where) const {
+  return burin::heaviside(*this, at_zero, where);
+}
+Tensor Tensor::copysign(const Tensor &other, Location where) const { return burin::copysign(*this, other, where); }
+Tensor Tensor::fmax(const Tensor &other, Location where) const { return burin::fmax(*this, other, where); }
+Tensor Tensor::fmin(const Tensor &other, Location where) const { return burin::fmin(*this, other, where); }
+Tensor Tensor::float_power(const Tensor &exponent, Location where) const {
+  return burin::float_power(*this, exponent, where);
+}
+Tensor Tensor::lerp(const Tensor &end, const Tensor &weight, Location where) const {
+  return burin::lerp(*this, end, weight, where);
+}
+Tensor Tensor::addcmul(const Tensor &a, const Tensor &b, double value, Location where) const {
+  return burin::addcmul(*this, a, b, value, where);
+}
+Tensor Tensor::addcdiv(const Tensor &a, const Tensor &b, double value, Location where) const {
+  return burin::addcdiv(*this, a, b, value, where);
+}
+Tensor Tensor::addmm(const Tensor &a, const Tensor &b, double beta, double alpha, Location where) const {
+  return burin::addmm(*this, a, b, beta, alpha, where);
+}
+Tensor Tensor::exp2(Location where) const { return burin::exp2(*this, where); }
+Tensor Tensor::log10(Location where) const { return burin::log10(*this, where); }
+Tensor Tensor::frac(Location where) const { return burin::frac(*this, where); }
+Tensor Tensor::signbit(Location where) const { return burin::signbit(*this, where); }
+Tensor Tensor::deg2rad(Location where) const { return burin::deg2rad(*this, where); }
+Tensor Tensor::rad2deg(Location where) const { return burin::rad2deg(*this, where); }
+Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optional<double> neginf,
+                          Location where) const {
+  return burin::nan_to_num(*this, nan, posinf, neginf, where);
+}
+Tensor Tensor::isclose(const Tensor &other, double rtol, double atol, bool equal_nan, Location where) const {
+  return burin::isclose(*this, other, rtol, atol, equal_nan, where);
+}
+Tensor Tensor::dist(const Tensor &other, double p, Location where) const { return burin::dist(*this, other, p, where); }
+Tensor Tensor::cross(const Tensor &other, int64_t axis, Location where) const {
+  return burin::cross(*this, other, axis, where);
+}
+Tensor Tensor::nanmean(Axes axes, bool keepdims, Location where) const {
+  return burin::nanmean(*this, std::move(axes), keepdims, where);
+}
+Tensor Tensor::cov(int64_t correction, Location where) const { return burin::cov(*this, correction, where); }
+Tensor Tensor::corrcoef(Location where) const { return burin::corrcoef(*this, where); }
+Tensor Tensor::histc(int64_t bins, double low, double high, Location where) const {
+  return burin::histc(*this, bins, low, high, where);
+}
+Tensor Tensor::bincount(const Dim &minlength, Location where) const { return burin::bincount(*this, minlength, where); }
+Tensor Tensor::diag(int64_t offset, Location where) const { return burin::diag(*this, offset, where); }
+Tensor Tensor::flipud(Location where) const { return burin::flipud(*this, where); }
+Tensor Tensor::fliplr(Location where) const { return burin::fliplr(*this, where); }
+Tensor Tensor::rot90(int64_t k, int64_t from, int64_t to, Location where) const {
+  return burin::rot90(*this, k, from, to, where);
+}
+Tensor Tensor::take_along_dim(const Tensor &indices, int64_t axis, Location where) const {
+  return burin::take_along_dim(*this, indices, axis, where);
+}
+Tensor Tensor::unique(Location where) const { return burin::unique(*this, where); }
+Tensor Tensor::swapaxes(int64_t axis1, int64_t axis2, Location where) const {
+  return burin::swapaxes(*this, axis1, axis2, where);
+}
+Tensor Tensor::argwhere(Location where) const { return burin::argwhere(*this, where); }
+Tensor Tensor::kthvalue(const Dim &k, int64_t axis, bool keepdims, Location where) const {
+  return burin::kthvalue(*this, k, axis, keepdims, where);
+}
+SortResult Tensor::cummax(int64_t axis, Location where) const { return burin::cummax(*this, axis, where); }
+SortResult Tensor::cummin(int64_t axis, Location where) const { return burin::cummin(*this, axis, where); }
+std::vector<Tensor> Tensor::tensor_split(int64_t count, int64_t axis, Location where) const {
+  return burin::tensor_split(*this, count, axis, where);
+}
+bool Tensor::equal(const Tensor &other, Location where) const { return burin::equal(*this, other, where); }
+Tensor Tensor::trace(Location where) const { return burin::diagonal(*this, 0, 0, 1, where).sum({}, false, where); }
+Tensor Tensor::where(const Tensor &condition, const Tensor &other, Location where) const {
+  return burin::where(condition, *this, other, where);
+}
+Tensor Tensor::cpu(Location where) const { return to(burin::cpu, where); }
+Tensor Tensor::cuda(int index, Location where) const { return to(burin::cuda(index), where); }
+Tensor Tensor::new_full(const Shape &shape, double value, Location where) const {
+  Beside scope(*this, where);
+  return burin::full(shape, value, dtype(where), where);
+}
+Tensor Tensor::new_zeros(const Shape &shape, Location where) const { return new_full(shape, 0, where); }
+Tensor Tensor::new_ones(const Shape &shape, Location where) const { return new_full(shape, 1, where); }
 
 } // namespace burin

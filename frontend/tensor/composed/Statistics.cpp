@@ -68,6 +68,11 @@ static Tensor sumsOfPairs(const Tensor &y, int64_t axis) {
   Tensor at = arange(y.shape()[size_t(axis)] - 1);
   return take(y, at + 1, axis) + take(y, at, axis);
 }
+Tensor cumulative_trapezoid(const Tensor &y, double dx, int64_t axis, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(y, axis, "cumulative_trapezoid");
+  return cumsum(sumsOfPairs(y, axis), axis) * (dx / 2);
+}
 Tensor trapezoid(const Tensor &y, double dx, int64_t axis, Location where) {
   LocationScope scope(inScope(where));
   axis = axisOf(y, axis, "trapezoid");

@@ -1,6 +1,6 @@
 // The variable behind a Parameter: the identity of a state.
 #pragma once
-#include "burin/graph/observed.h"
+#include "frontend/tensor/core/Observed.h"
 #include "frontend/tensor/core/TensorState.h"
 #include <mutex>
 

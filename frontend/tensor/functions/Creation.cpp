@@ -223,6 +223,12 @@ Tensor full_like(const Tensor &x, double value, Location where) {
   Beside scope(x, where);
   return full(state.spec.shape, value, state.spec.dtype, where);
 }
+Tensor full_like(const Tensor &x, double value, DType dtype, Location where) {
+  Beside scope(x, where);
+  return full(x.shape(where), value, dtype, where);
+}
+Tensor zeros_like(const Tensor &x, DType dtype, Location where) { return full_like(x, 0, dtype, where); }
+Tensor ones_like(const Tensor &x, DType dtype, Location where) { return full_like(x, 1, dtype, where); }
 Tensor zeros_like(const Tensor &x, Location where) { return full_like(x, 0, where); }
 Tensor ones_like(const Tensor &x, Location where) { return full_like(x, 1, where); }
 

@@ -1,7 +1,6 @@
 // Modules, the base of layers and models: parameters, buffers, children, modes.
 #pragma once
 #include "burin/graph/callable.h"
-#include "burin/graph/observed.h"
 #include <functional>
 
 namespace burin {

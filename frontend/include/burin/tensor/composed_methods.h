@@ -133,3 +133,65 @@ Tensor index_add(int64_t axis, const Tensor &indices, const Tensor &updates, dou
 Tensor index_copy(int64_t axis, const Tensor &indices, const Tensor &updates,
                   Location where = Location::current()) const;
 Tensor index_fill(int64_t axis, const Tensor &indices, const Tensor &value, Location where = Location::current()) const;
+Tensor logaddexp(const Tensor &other, Location where = Location::current()) const;
+Tensor hypot(const Tensor &other, Location where = Location::current()) const;
+Tensor outer(const Tensor &other, Location where = Location::current()) const;
+Tensor inner(const Tensor &other, Location where = Location::current()) const;
+Tensor heaviside(const Tensor &at_zero, Location where = Location::current()) const;
+Tensor copysign(const Tensor &other, Location where = Location::current()) const;
+Tensor fmax(const Tensor &other, Location where = Location::current()) const;
+Tensor fmin(const Tensor &other, Location where = Location::current()) const;
+Tensor float_power(const Tensor &exponent, Location where = Location::current()) const;
+Tensor lerp(const Tensor &end, const Tensor &weight, Location where = Location::current()) const;
+Tensor addcmul(const Tensor &a, const Tensor &b, double value = 1, Location where = Location::current()) const;
+Tensor addcdiv(const Tensor &a, const Tensor &b, double value = 1, Location where = Location::current()) const;
+Tensor addmm(const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
+             Location where = Location::current()) const;
+Tensor exp2(Location where = Location::current()) const;
+Tensor log10(Location where = Location::current()) const;
+Tensor frac(Location where = Location::current()) const;
+Tensor signbit(Location where = Location::current()) const;
+Tensor deg2rad(Location where = Location::current()) const;
+Tensor rad2deg(Location where = Location::current()) const;
+Tensor nan_to_num(double nan = 0, std::optional<double> posinf = std::nullopt,
+                  std::optional<double> neginf = std::nullopt, Location where = Location::current()) const;
+Tensor isclose(const Tensor &other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false,
+               Location where = Location::current()) const;
+Tensor dist(const Tensor &other, double p = 2, Location where = Location::current()) const;
+Tensor cross(const Tensor &other, int64_t axis = -1, Location where = Location::current()) const;
+Tensor nanmean(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+Tensor cov(int64_t correction = 1, Location where = Location::current()) const;
+Tensor corrcoef(Location where = Location::current()) const;
+Tensor histc(int64_t bins = 100, double low = 0, double high = 0, Location where = Location::current()) const;
+Tensor bincount(const Dim &minlength = 0, Location where = Location::current()) const;
+Tensor diag(int64_t offset = 0, Location where = Location::current()) const;
+Tensor flipud(Location where = Location::current()) const;
+Tensor fliplr(Location where = Location::current()) const;
+Tensor rot90(int64_t k = 1, int64_t from = 0, int64_t to = 1, Location where = Location::current()) const;
+Tensor take_along_dim(const Tensor &indices, int64_t axis, Location where = Location::current()) const;
+Tensor unique(Location where = Location::current()) const;
+Tensor swapaxes(int64_t axis1, int64_t axis2, Location where = Location::current()) const;
+Tensor argwhere(Location where = Location::current()) const;
+Tensor kthvalue(const Dim &k, int64_t axis = -1, bool keepdims = false, Location where = Location::current()) const;
+SortResult cummax(int64_t axis, Location where = Location::current()) const;
+SortResult cummin(int64_t axis, Location where = Location::current()) const;
+std::vector<Tensor> tensor_split(int64_t count, int64_t axis = 0, Location where = Location::current()) const;
+bool equal(const Tensor &other, Location where = Location::current()) const;
+/// Sum of the diagonal of a matrix. As torch.Tensor.trace.
+Tensor trace(Location where = Location::current()) const;
+/// This tensor where `condition` holds, `other` elsewhere. As torch.Tensor.where.
+Tensor where(const Tensor &condition, const Tensor &other, Location where = Location::current()) const;
+/// to(burin::cpu) and to(burin::cuda(index)).
+Tensor cpu(Location where = Location::current()) const;
+Tensor cuda(int index = 0, Location where = Location::current()) const;
+/// Of the element type and on the device of this tensor. As torch.Tensor.new_zeros, new_ones, new_full.
+Tensor new_zeros(const Shape &shape, Location where = Location::current()) const;
+Tensor new_ones(const Shape &shape, Location where = Location::current()) const;
+Tensor new_full(const Shape &shape, double value, Location where = Location::current()) const;
+/// add, sub, mul, div, abs and neg under PyTorch's other names.
+Tensor subtract(const Tensor &other, Location where = Location::current()) const { return sub(other, where); }
+Tensor multiply(const Tensor &other, Location where = Location::current()) const { return mul(other, where); }
+Tensor divide(const Tensor &other, Location where = Location::current()) const { return div(other, where); }
+Tensor true_divide(const Tensor &other, Location where = Location::current()) const { return div(other, where); }
+Tensor absolute(Location where = Location::current()) const { return abs(where); }
+Tensor negative(Location where = Location::current()) const { return neg(where); }

@@ -84,6 +84,10 @@ BURIN_API Tensor empty(const Shape &shape, DType dtype, Device device, Location 
 BURIN_API Tensor zeros_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor ones_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor full_like(const Tensor &x, double value, Location where = Location::current());
+/// With another element type.
+BURIN_API Tensor zeros_like(const Tensor &x, DType dtype, Location where = Location::current());
+BURIN_API Tensor ones_like(const Tensor &x, DType dtype, Location where = Location::current());
+BURIN_API Tensor full_like(const Tensor &x, double value, DType dtype, Location where = Location::current());
 
 namespace detail {
 BURIN_API Tensor arangeIntegers(int64_t start, int64_t stop, int64_t step, DType dtype, const Location &where);

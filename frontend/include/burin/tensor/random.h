@@ -72,6 +72,7 @@ BURIN_API Tensor uniform(const Shape &shape, double low, double high, DType dtyp
 BURIN_API Tensor randn(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f32,
                         Location where = Location::current());
+inline Tensor randint(int64_t high, const Shape &shape, DType dtype = i64, Location where = Location::current());
 BURIN_API Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype = i64,
                          Location where = Location::current());
 BURIN_API Tensor randperm(int64_t n, Location where = Location::current());
@@ -91,6 +92,10 @@ Tensor rand(const std::vector<T> &shape, DType dtype = f32, Location where = Loc
 template <std::integral T>
 Tensor randn(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {
   return randn(Shape(shape.begin(), shape.end()), dtype, where);
+}
+
+inline Tensor randint(int64_t high, const Shape &shape, DType dtype, Location where) {
+  return randint(0, high, shape, dtype, where);
 }
 
 } // namespace burin

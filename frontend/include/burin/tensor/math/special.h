@@ -43,20 +43,25 @@ using burin::digamma, burin::erf, burin::erfc, burin::erfinv, burin::expm1, buri
     burin::polygamma, burin::sinc, burin::xlog1py, burin::xlogy;
 /// exp(x²) erfc(x). As torch.special.erfcx.
 BURIN_API Tensor erfcx(const Tensor &x, Location where = Location::current());
-/// The part of the standard normal distribution below x, and its logarithm. As torch.special.ndtr, log_ndtr.
+/// The part of the standard normal distribution below x. As torch.special.ndtr.
 BURIN_API Tensor ndtr(const Tensor &x, Location where = Location::current());
+/// log(ndtr(x)), also where ndtr(x) is 0. As torch.special.log_ndtr.
 BURIN_API Tensor log_ndtr(const Tensor &x, Location where = Location::current());
 /// The inverse of ndtr: infinite at 0 and 1, NaN outside. As torch.special.ndtri.
 BURIN_API Tensor ndtri(const Tensor &x, Location where = Location::current());
 /// exp(-|x|) i0(x). As torch.special.i0e.
 BURIN_API Tensor i0e(const Tensor &x, Location where = Location::current());
-/// The modified Bessel function of order 1, and exp(-|x|) times it. As torch.special.i1, i1e.
+/// The modified Bessel function of order 1. As torch.special.i1.
 BURIN_API Tensor i1(const Tensor &x, Location where = Location::current());
+/// exp(-|x|) i1(x). As torch.special.i1e.
 BURIN_API Tensor i1e(const Tensor &x, Location where = Location::current());
-/// As torch.special.expit, gammaln, psi, multigammaln: sigmoid, lgamma, digamma, mvlgamma.
+/// sigmoid(x). As torch.special.expit.
 inline Tensor expit(const Tensor &x, Location where = Location::current()) { return sigmoid(x, where); }
+/// lgamma(x). As torch.special.gammaln.
 inline Tensor gammaln(const Tensor &x, Location where = Location::current()) { return lgamma(x, where); }
+/// digamma(x). As torch.special.psi.
 inline Tensor psi(const Tensor &x, Location where = Location::current()) { return digamma(x, where); }
+/// mvlgamma(x, p). As torch.special.multigammaln.
 inline Tensor multigammaln(const Tensor &x, int64_t p, Location where = Location::current()) {
   return mvlgamma(x, p, where);
 }

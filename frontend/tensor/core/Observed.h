@@ -1,6 +1,5 @@
 // State that may change after a function has been compiled.
 #pragma once
-#include "burin/api.h"
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,6 @@ struct Observed {
   std::atomic<uint64_t> version = 0;
 };
 /// Reports a read to the current trace of this thread, if any.
-BURIN_API void observe(const std::shared_ptr<const Observed> &state);
+void observe(const std::shared_ptr<const Observed> &state);
 
 } // namespace burin::detail
