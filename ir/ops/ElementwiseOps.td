@@ -6,14 +6,17 @@ include "ir/ops/OpBase.td"
 // ---- arithmetic
 def Burin_AddOp : Burin_Binary<"add", [{ return x + y; }], [{ return x + y; }]> {
   let summary = "Sum `x + y`"; let onnx = "Add"; let source = "torch.add"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["g", "g"];
 }
 def Burin_SubOp : Burin_Binary<"sub", [{ return x - y; }], [{ return x - y; }]> {
   let summary = "Difference `x - y`"; let onnx = "Sub"; let source = "torch.sub"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["g", "-g"];
 }
 def Burin_MulOp : Burin_Binary<"mul", [{ return x * y; }], [{ return x * y; }]> {
   let summary = "Product `x * y`"; let onnx = "Mul"; let source = "torch.mul"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["g * y", "g * x"];
 }
 def Burin_DivOp : Burin_BinaryFloat<"div", [{ return x / y; }], [{ return x / y; }]> {
@@ -43,10 +46,12 @@ def Burin_PowOp : Burin_Binary<"pow", [{ return pow(x, y); }], [{ return power(x
 }
 def Burin_MaximumOp : Burin_Binary<"maximum", [{ return max(x, y); }], [{ return maximum(x, y); }]> {
   let summary = "The larger; NaN if either is NaN"; let onnx = "Max"; let source = "torch.maximum"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["larger(g, x, y)", "larger(g, y, x)"];
 }
 def Burin_MinimumOp : Burin_Binary<"minimum", [{ return min(x, y); }], [{ return minimum(x, y); }]> {
   let summary = "The smaller; NaN if either is NaN"; let onnx = "Min"; let source = "torch.minimum"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["larger(g, y, x)", "larger(g, x, y)"];
 }
 def Burin_Atan2Op : Burin_BinaryFloat<"atan2", [{ return atan2(x, y); }], [{ return std::atan2(x, y); }]> {
@@ -195,7 +200,7 @@ def Burin_LeOp : Burin_Compare<"le", "<="> { let summary = "x is at most y"; let
 def Burin_GtOp : Burin_Compare<"gt", ">"> { let summary = "x is above y"; let onnx = "Greater"; }
 def Burin_GeOp : Burin_Compare<"ge", ">="> { let summary = "x is at least y"; let onnx = "GreaterOrEqual"; }
 class Burin_Logical<string m, code l, code r> : Burin_Binary<m, l, r> {
-  let resultElement = "bool"; let domain = "any"; let source = "torch." # m;
+  let resultElement = "bool"; let domain = "any"; let oneInstruction = 1; let source = "torch." # m;
 }
 def Burin_LogicalAndOp : Burin_Logical<"logical_and", [{ return x.nonZero() & y.nonZero(); }], [{ return x != 0 && y != 0; }]> {
   let summary = "Both are non-zero"; let onnx = "And";
@@ -238,6 +243,7 @@ def Burin_ShiftRightOp : Burin_Binary<"shift_right", [{ return shiftRight(x, y);
 def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Burin_Tensor:$x, Burin_Tensor:$y),
     [{ return select(condition, x, y); }], [{ return condition != 0 ? x : y; }]> {
   let summary = "x where `condition` (bool) holds, else y"; let float8 = "moved"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
+  let oneInstruction = 1;
   let gradient = ["zero", "where(condition, g, 0.0)", "where(condition, 0.0, g)"];
 }
 def Burin_CheckOp : Burin_Elementwise<"check",
@@ -279,6 +285,6 @@ def Burin_CastOp : Burin_Op<"cast", [Burin_ElementwiseTrait]> {
   let float8 = "moved"; let infer = "inferCast"; let batching = "same";
   let source = "torch.Tensor.to"; let hasFolder = 1; let folding = "cheap";
   let fusion = "pointwise"; let parts = "allOperands"; let layout = "sameRule"; let flops = "ofResult"; let element = "none";
-  let gradient = ["g.to(x.dtype())"];
+  let oneInstruction = 1; let gradient = ["g.to(x.dtype())"];
 }
 #endif

@@ -90,6 +90,8 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string folding = "value";
   // Whether the op reads only the elements of its first operand that the second one selects.
   bit selects = 0;
+  // Whether an element takes about one instruction, so that a kernel may compute it again instead of reading it.
+  bit oneInstruction = 0;
   // The part of operands needed for a part of the result along dimension 0: a function of
   // passes/analysis/BatchSemantics.cpp.
   string parts = ?;
@@ -125,7 +127,9 @@ class Burin_UnaryFloat<string m, code l, code r, dag attrs = (ins)>
   let normalize = "broadcast_float";
   let domain = "float";
 }
-class Burin_UnaryNumeric<string m, code l, code r> : Burin_Elementwise<m, (ins Burin_Tensor:$x), l, r>;
+class Burin_UnaryNumeric<string m, code l, code r> : Burin_Elementwise<m, (ins Burin_Tensor:$x), l, r> {
+  let oneInstruction = 1;
+}
 class Burin_Binary<string m, code l, code r> : Burin_Elementwise<m, (ins Burin_Tensor:$x, Burin_Tensor:$y), l, r>;
 class Burin_BinaryFloat<string m, code l, code r> : Burin_Binary<m, l, r> {
   let normalize = "broadcast_float";
@@ -134,6 +138,7 @@ class Burin_BinaryFloat<string m, code l, code r> : Burin_Binary<m, l, r> {
 class Burin_Compare<string m, string op> : Burin_Binary<m, "return x " # op # " y;", "return x " # op # " y;"> {
   let resultElement = "bool";
   let domain = "any";
+  let oneInstruction = 1;
   let source = "torch." # m;
 }
 

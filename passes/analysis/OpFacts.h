@@ -39,6 +39,7 @@ struct OpFacts {
   RowAxes rows = RowAxes::None;
   Folding folding = Folding::Value;
   bool selects = false; // reads only the elements of its first operand that the second operand selects
+  bool oneInstruction = false; // an element takes about one instruction
 };
 
 /// Facts of an op of the table. Sequential for other ops that are steps of their own; the default for all others and

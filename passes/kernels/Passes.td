@@ -8,7 +8,8 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
   let description = [{
     An op joins the groups that compute its operands as long as a group remains one loop nest over one iteration space;
     MergeRules.cpp has the table. Broadcasts, fills and reshapes cost nothing: they are copied into every kernel that uses
-    them, or stay views between kernels.
+    them, or stay views between kernels. Ops of one instruction per element are copied, too, if a kernel then reads no more
+    bytes and their result need not be stored.
 
     Before:
     ```mlir

@@ -12,6 +12,7 @@ using namespace burin::test;
 namespace {
 
 constexpr int kSteps = 50;
+constexpr int kBlocks = 3; // of the residual network
 
 struct Batches {
   std::vector<Tensor> inputs, targets;
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
   const std::pair<const char *, std::function<Training()>> networks[] = {
       {"mlp", [] { return mlp(f32); }},
       {"lenet", [] { return leNet(f32); }},
-      {"resnet", [] { return residual(f32, kSteps); }},
+      {"resnet", [] { return residual(f32, kSteps, kBlocks); }},
       {"gpt", [] { return gpt(f32); }},
       {"lstm", [] { return lstm(f32); }},
   };

@@ -52,7 +52,7 @@ void check(Training t, bool isAgain = true) {
 } // namespace
 
 TEST_CASE("steps in the least memory have the bits of others: GPT") { check(gpt(f32)); }
-TEST_CASE("steps in the least memory have the bits of others: residual network") { check(residual(f32, 4)); }
+TEST_CASE("steps in the least memory have the bits of others: residual network") { check(residual(f32, 4, 3)); }
 TEST_CASE("steps in the least memory have the bits of others: LSTM") { check(lstm(f32)); }
 TEST_CASE("steps in the least memory have the bits of others: MLP and LeNet") {
   check(mlp(f32), /*isAgain=*/false); // the peak may be a single kernel

@@ -70,16 +70,29 @@ struct ResidualBlock : nn::Module {
   }
 };
 
-/// ResNet-18 with a stem of 3x3 and an eighth of the channels.
+/// ResNet-18 with a stem of 3x3 and an eighth of the channels, or only its first blocks.
 struct Residual : nn::Module {
+  static constexpr int kBlocks = 8;
+  explicit Residual(int count = kBlocks) {
+    int64_t channels = 8;
+    for (int i = 0; i < count; ++i) {
+      const bool shrinks = i > 0 && i % 2 == 0;
+      const int64_t next = shrinks ? 2 * channels : channels;
+      blocks.push_back(ResidualBlock(channels, next, shrinks ? 2 : 1));
+      channels = next;
+    }
+    fc = register_module("fc", nn::Linear(channels, 3));
+  }
   nn::Conv2d stem = register_module("stem", nn::Conv2d(1, 8, 3, {.padding = 1, .bias = false}));
   nn::BatchNorm2d norm = register_module("norm", nn::BatchNorm2d(8));
-  nn::Sequential blocks = register_module("blocks", nn::Sequential(ResidualBlock(8, 8, 1), ResidualBlock(8, 8, 1),
-                                                                   ResidualBlock(8, 16, 2), ResidualBlock(16, 16, 1),
-                                                                   ResidualBlock(16, 32, 2), ResidualBlock(32, 32, 1),
-                                                                   ResidualBlock(32, 64, 2), ResidualBlock(64, 64, 1)));
-  nn::Linear fc = register_module("fc", nn::Linear(64, 3));
-  Tensor operator()(const Tensor &image) { return fc(blocks(gelu(norm(stem(image)))).mean({2, 3})); }
+  nn::ModuleList<ResidualBlock> blocks = register_module("blocks", nn::ModuleList<ResidualBlock>());
+  nn::Linear fc{1, 1};
+  Tensor operator()(const Tensor &image) {
+    Tensor x = gelu(norm(stem(image)));
+    for (ResidualBlock &block : blocks)
+      x = block(x);
+    return fc(x.mean({2, 3}));
+  }
 };
 
 struct Gpt : nn::Module {
@@ -124,8 +137,8 @@ inline Training leNet(DType type) {
   return {net, optimizer, lossOf(net), batchOf({4, 1, 12, 12}, 4, 5)};
 }
 
-inline Training residual(DType type, int steps) {
-  Residual net;
+inline Training residual(DType type, int steps, int blocks = Residual::kBlocks) {
+  Residual net(blocks);
   setWeights(net, type);
   optim::AdamW optimizer(net.parameters(), {.lr = 0.01});
   return {net, optimizer, lossOf(net, 0.1), batchOf({4, 1, 14, 14}, 4, 3), optim::CosineAnnealingLR(optimizer, steps)};

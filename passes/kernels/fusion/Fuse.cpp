@@ -3,8 +3,8 @@
 //   Pointwise ops join any group but sequential ones. Row ops (reductions, softmax, norms) join pointwise groups and
 //   row groups over the same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
 //   A contraction, a window op and a sequential op always start a group. MergeRules.cpp has the exact tables.
-// Broadcasts, fills and reshapes cost nothing: they are repeated in every kernel that uses them, or are views of a
-// buffer between kernels, as a burin.prefix (the first rows of a value, as many as the run computes) always is.
+// Broadcasts, fills and reshapes cost nothing: every kernel that uses them repeats them (also light ops, RepeatOps.h),
+// or they are views of a buffer between kernels, as a burin.prefix (the first rows of a value) always is.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -13,6 +13,7 @@
 #include "passes/kernels/families/KernelFamily.h"
 #include "passes/kernels/fusion/FusionKind.h"
 #include "passes/kernels/fusion/MergeRules.h"
+#include "passes/kernels/fusion/RepeatOps.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -49,6 +50,9 @@ public:
       effectAfter[before] = op;
     for (Operation &op : block)
       addToGroups(&op);
+    auto add = [this](Operation *op, GroupId id) { groups[groupOf[op] = id].ops.insert(op); };
+    auto remove = [this](Operation *op) { groups[groupOf.lookup(op)].ops.remove(op); };
+    repeatOps(block, {groupOf, [this](Operation *op) { return kindOf(op); }, add, remove});
     copyPlainResults();
     return emit();
   }
