@@ -1,4 +1,5 @@
 // Sizes as operands of tensor ops.
+#include "burin/tensor/creation.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
@@ -16,6 +17,15 @@ Tensor Tensor::fromSize(const Dim &size, const Location &where) {
   TensorState number = *Access::state(sizeTensor(size));
   number.weak = true;
   return Access::make(std::move(number));
+}
+
+Dim Trace::sizeFrom(const Tensor &count, const Location &where) {
+  if (!count.isTraced())
+    return count.item<int64_t>(where);
+  // The first rows of a matrix without columns, which takes no memory: only their number is used.
+  const Tensor rows = zeros({INT32_MAX, 0}, DType::u8, where), wide = count.to(DType::i64, where);
+  const Tensor *operands[] = {&rows, &wide};
+  return call(*ir::findOp("prefix"), operands, {Shape{newSize("size", where)}}, where)[0].shape(where)[0];
 }
 
 } // namespace burin

@@ -144,7 +144,21 @@ public:
   using SizePairs = std::vector<std::pair<Dim, Dim>>;
   /// From now on, a call that would fail because two sizes are not known to be equal assumes that they are: every run
   /// of the graph checks it. The pairs are added to `pairs`, which must outlive the trace.
-  void assumeSizes(SizePairs &pairs) { assumed = &pairs; }
+  /// `mayRepeat` says whether two symbols may differ because one of them is 1 in a run; then the operand that has it is
+  /// repeated, and nothing is assumed.
+  using MayRepeat = std::function<bool(const Dim &, const Dim &)>;
+  void assumeSizes(SizePairs &pairs, MayRepeat mayRepeat = nullptr) {
+    assumed = &pairs;
+    repeats = std::move(mayRepeat);
+  }
+  /// The size to which two sizes broadcast by their values in a run, each of which may be 1; nullopt if `mayRepeat`
+  /// does not say so. Every run checks that they broadcast.
+  std::optional<Dim> jointSize(const Dim &left, const Dim &right, const Location &where);
+  /// `x` with dimension `axis`, whose size is 1 or `size` in a run, repeated to `size`.
+  Tensor repeatTo(const Tensor &x, int64_t axis, const Dim &size, const Location &where);
+  /// A symbol for the integer `count`, of rank 0, which a run computes. Runs fail if it is negative. Throws in a branch
+  /// or loop.
+  Dim sizeFrom(const Tensor &count, const Location &where);
   /// `x` in a shape whose sizes are assumed to be equal to its own; `x` itself if they cannot be, or nothing is
   /// assumed.
   Tensor assumeShape(const Tensor &x, const Shape &shape, const Location &where);
@@ -270,6 +284,8 @@ private:
   };
   std::vector<Condition> conditions;                                    // see check
   SizePairs *assumed = nullptr;                                         // see assumeSizes
+  MayRepeat repeats;                                                    // see assumeSizes
+  std::vector<Dim> joints;                                              // from jointSize
   llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, after inputs and outputs
   std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated;                 // by constantValue

@@ -145,7 +145,10 @@ private:
     if (s.count.kind == Slot::Kind::Input || s.count.kind == Slot::Kind::Output) {
       bool isInput = s.count.kind == Slot::Kind::Input;
       const TensorInfo &t = isInput ? p.inputs[s.count.index] : p.outputs[s.count.index];
-      isThere = t.dtype == DType::i64 && t.dims.empty();
+      isThere = t.dtype == DType::i64 && std::ranges::all_of(t.dims, [&](ExprId id) {
+                  const std::vector<Expr::Instr> &program = p.exprs[id].program;
+                  return program.size() == 1 && program[0].op == Expr::Op::Const && program[0].value == 1;
+                });
     } else if (s.count.kind == Slot::Kind::Constant) {
       isThere = a.constants[s.count.index].bytes >= sizeof(int64_t);
     } else if (s.count.kind == Slot::Kind::Buffer) { // its size is checked when it is placed

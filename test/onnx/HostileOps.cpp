@@ -54,12 +54,12 @@ Bytes onImages(const Bytes &op, Attributes attributes, std::vector<int64_t> kern
   return oneNode(node, weights, {valueInfo("x", kFloat, {"1", "3", "8", "8"})});
 }
 
-/// A shape whose computation overflows 64 bits.
-Bytes overflowingShape() {
+/// Axes whose computation overflows 64 bits.
+Bytes overflowingAxes() {
   ModelText model{.nodes = {{"Shape", {"x"}, {"s"}},
                             {"Mul", {"s", "big"}, {"a"}},
                             {"Mul", {"a", "big"}, {"b"}},
-                            {"Expand", {"x", "b"}, {"y"}}},
+                            {"ReduceSum", {"x", "b"}, {"y"}}},
                   .inputs = {valueInfo("x", kFloat, {"1", "n"})},
                   .outputs = {valueInfo("y", kFloat, {"", ""})},
                   .initializers = {intTensor("big", {1}, {int64_t(1) << 40})}};
@@ -103,7 +103,7 @@ std::vector<HostileModel> hostileOps() {
       {"EyeLike of 2^30 by 2^30",
        oneNode({"EyeLike", {"c"}, {"y"}, {}, "n"}, {}, {valueInfo("c", kFloat, {"1073741824", "1073741824"})}), 3, ""},
       {"a window of 2^50", creating("HannWindow", {number(0, kBig)}), 3, "a window of"},
-      {"shape arithmetic beyond 64 bits", overflowingShape(), 4, "must be known"},
+      {"arithmetic of sizes beyond 64 bits", overflowingAxes(), 4, "must be known"},
       {"SplitToSequence of 2^40",
        oneNode({"SplitToSequence", {"x"}, {"s"}, {}, "n"}, {}, {valueInfo("x", kFloat, {"1099511627776"})}), 4,
        "a sequence of more than"},

@@ -241,6 +241,76 @@ TEST_CASE("A Loop may run as often as an input says") {
           0.5 + double(count > 0 ? count * (count - 1) / 2 : 0));
 }
 
+TEST_CASE("A Loop that ends when the data says so collects as many rows as it has iterations") {
+  // Adds d to v until its sum reaches the limit; collects v and the number of the iteration.
+  auto modelFor = [](const Bytes &count, const Bytes &first, bool draws = false) {
+    std::vector<NodeText> nodes{{"Add", {"v", "d"}, {"next"}},
+                                {"ReduceSum", {"next"}, {"sum"}, {attribute("keepdims", int64_t(0))}},
+                                {"Less", {"sum", "limit"}, {"on"}},
+                                {"Identity", {"next"}, {"row"}},
+                                {"Cast", {"i"}, {"number"}, {attribute("to", int64_t(kFloat))}}};
+    if (draws)
+      nodes.push_back({"RandomNormalLike", {"next"}, {"noise"}});
+    ModelText body{.nodes = std::move(nodes),
+                   .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {"2"})},
+                   .outputs = {valueInfo("on", kBool, {}), valueInfo("next", kFloat, {"2"}),
+                               valueInfo("row", kFloat, {"2"}), valueInfo("number", kFloat, {})}};
+    return ModelText{
+        .nodes = {{"Loop", {count, first, "x"}, {"last", "rows", "numbers"}, {graphAttribute("body", body.graph())}},
+                  {"MatMul", {"numbers", "rows"}, {"y"}}},
+        .inputs = {valueInfo("x", kFloat, {"2"}), valueInfo("d", kFloat, {"2"}), valueInfo("limit", kFloat, {}),
+                   valueInfo("count", kInt64, {}), valueInfo("first", kBool, {})},
+        .outputs = {valueInfo("last", kFloat, {"2"}), valueInfo("rows", kFloat, {"?", "2"}),
+                    valueInfo("y", kFloat, {"2"})},
+        .initializers = {intTensor("three", {}, {3})}};
+  };
+  auto run = [&](const Bytes &countName, const Bytes &firstName, double limit, int64_t count, bool first) {
+    return loadModel(modelFor(countName, firstName))
+        .run({zeros({2}), tensor({1, 2}, f32), tensor(limit, f32), tensor(count), tensor(first)});
+  };
+  for (auto [countName, firstName, limit, count, first, turns] : {std::tuple("", "", 10.0, 0, true, 4),
+                                                                  {"", "", -5.0, 0, true, 1},
+                                                                  {"", "first", 10.0, 0, false, 0},
+                                                                  {"three", "", 100.0, 0, true, 3},
+                                                                  {"three", "", 5.0, 0, true, 2},
+                                                                  {"count", "", 10.0, 2, true, 2},
+                                                                  {"count", "first", 7.0, 9, true, 3},
+                                                                  {"count", "", 10.0, -1, true, 0}}) {
+    CAPTURE(countName, firstName, limit, count, first);
+    std::vector<Tensor> got = run(countName, firstName, limit, count, first);
+    std::vector<float> rows, sum(2);
+    for (int i = 0; i < turns; ++i) {
+      rows.insert(rows.end(), {float(i + 1), float(2 * i + 2)});
+      sum[0] += float(i * (i + 1));
+      sum[1] += float(i * (2 * i + 2));
+    }
+    CHECK(floats(got[0]) == std::vector<float>{float(turns), float(2 * turns)});
+    REQUIRE(got[1].shape() == Shape{turns, 2});
+    CHECK(floats(got[1]) == rows);
+    CHECK(floats(got[2]) == sum);
+  }
+  CHECK(contains(messageOf([&] { loadModel(modelFor("", "", true)); }),
+                 "collected outputs of a loop that ends depending on data and draws random numbers"));
+}
+
+TEST_CASE("A Loop that runs as often as an input says collects its rows in one loop") {
+  ModelText body{.nodes = {{"Identity", {"goes"}, {"on"}}, {"Add", {"v", "v"}, {"next"}}, {"Neg", {"v"}, {"row"}}},
+                 .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {})},
+                 .outputs = {valueInfo("on", kBool, {}), valueInfo("next", kFloat, {}), valueInfo("row", kFloat, {})}};
+  Graph graph =
+      loadModel({.nodes = {{"Loop", {"count", "", "x"}, {"last", "y"}, {graphAttribute("body", body.graph())}}},
+                 .inputs = {valueInfo("x", kFloat, {}), valueInfo("count", kInt64, {})},
+                 .outputs = {valueInfo("last", kFloat, {}), valueInfo("y", kFloat, {"?"})}});
+  CHECK(!contains(graph.str(), "burin.while"));
+  for (int64_t count : {0, 1, 4, -3}) {
+    std::vector<Tensor> got = graph.run({tensor(0.5, f32), tensor(count)});
+    std::vector<float> rows;
+    for (int64_t i = 0; i < count; ++i)
+      rows.push_back(-0.5f * float(int64_t(1) << i));
+    CHECK(floats(got[1]) == rows);
+  }
+}
+
 TEST_CASE("A thousand iterations of a thousand iterations are one Loop within another") {
   auto around = [](NodeText node) {
     ModelText body{.nodes = {{"Identity", {"goes"}, {"on"}}, std::move(node)},

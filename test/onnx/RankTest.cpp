@@ -12,9 +12,10 @@ namespace {
 
 std::vector<onnx::OpEntry> allOps() {
   std::vector<onnx::OpEntry> all;
-  for (auto family : {onnx::attentionOps, onnx::controlOps, onnx::einsumOps, onnx::elementwiseOps, onnx::indexOps,
-                      onnx::neuralOps, onnx::quantizedOps, onnx::recurrentOps, onnx::reductionOps, onnx::samplingOps,
-                      onnx::selectionOps, onnx::shapeOps, onnx::signalOps, onnx::trainingOps})
+  for (auto family :
+       {onnx::attentionOps, onnx::controlOps, onnx::einsumOps, onnx::elementwiseOps, onnx::indexOps, onnx::loopOps,
+        onnx::neuralOps, onnx::quantizedOps, onnx::recurrentOps, onnx::reductionOps, onnx::samplingOps,
+        onnx::selectionOps, onnx::sequenceOps, onnx::shapeOps, onnx::signalOps, onnx::trainingOps})
     all.insert(all.end(), family().begin(), family().end());
   return all;
 }

@@ -16,6 +16,10 @@ int main(int argc, char **argv) {
             .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"2"})},
             .outputs = {valueInfo("y", kFloat, {"", ""})}}
       .write(folder + "reshape.onnx");
+  ModelText{.nodes = {{"ReduceSum", {"x", "axes"}, {"y"}, {}, "sum"}},
+            .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("axes", kInt64, {"1"})},
+            .outputs = {valueInfo("y", kFloat, {"", ""})}}
+      .write(folder + "axes.onnx");
   ModelText{.nodes = {{"ImageDecoder", {"x"}, {"a"}}, {"ImageDecoder", {"x"}, {"y"}}},
             .inputs = {valueInfo("x", kFloat, {"2"})},
             .outputs = {valueInfo("y", kInt64, {"1", ""})}}

@@ -113,6 +113,9 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
   TensorSpec spec{requireType(input.elementType, what, where), {}};
   if (!input.hasShape)
     throw Unsupported(where, "", what + " does not say how many dimensions it has; give its shape in the model");
+  if (narrowType(input.elementType))
+    warnings->push_back(what + " is of type " + nameOf(input.elementType) + ", and takes numbers of type " +
+                        std::string(name(spec.dtype)));
   spec.shape = sizes.shapeOf(input);
   checkMemory(spec, where);
   return spec;
@@ -190,20 +193,29 @@ Graph Importer::import(Trace::SizePairs &assumed, std::vector<std::string> &odd,
   if (std::set(outputNames.begin(), outputNames.end()).size() != outputNames.size())
     throw Error(where, "", "two of its outputs have one name");
   detail::TensorNames weights;
+  auto typed = [](Value value, DataType type) {
+    value.narrow = narrowType(type) ? type : DataType::Undefined;
+    return value;
+  };
+  std::map<std::string_view, DataType> types; // of inputs and weights
+  for (const TensorProto &initializer : model.graph.initializers)
+    types[initializer.name] = initializer.dataType;
+  for (const ValueInfo &input : model.graph.inputs)
+    types[input.name] = input.elementType;
   for (const TensorProto &initializer : model.graph.initializers)
     if (!fixed.find(std::string(initializer.name)))
       weights.emplace_back(std::string(initializer.name), read(initializer, where));
   auto body = [&](std::span<const Tensor> inputs, const Location &) {
-    Trace::active()->assumeSizes(assumed);
+    Trace::active()->assumeSizes(assumed, [&](const Dim &a, const Dim &b) { return sizes.mayRepeat(a, b); });
     for (const auto &[bounded, size] : sizes.ranges())
       requireEqual(bounded, size);
     Scope scope(model.opsets, nullptr);
     for (const auto &[name, tensor] : fixed)
-      define(name, tensor, scope, where);
+      define(name, typed(tensor, types[name]), scope, where);
     for (const auto &[name, tensor] : weights)
-      define(name, tensor, scope, where);
+      define(name, typed(tensor, types[name]), scope, where);
     for (size_t i = 0; i < inputs.size(); ++i)
-      define(free[i]->name, inputs[i], scope, where);
+      define(free[i]->name, typed(inputs[i], free[i]->elementType), scope, where);
     return runModel(scope, where);
   };
   return detail::trace(body, specs, names, outputNames, weights, where);
@@ -241,20 +253,22 @@ std::vector<Tensor> Importer::runModel(Scope &scope, const Location &where) {
 
 // ---- branches
 
-bool Decisions::take(const std::string &place) {
-  for (const auto &[known, isFirst] : taken)
-    if (known == place)
-      return isFirst;
-  taken.emplace_back(place, true);
+bool Decisions::take(const std::string &place, const std::string &branches) {
+  for (Taken &known : taken)
+    if (known.place == place) {
+      known.branches = branches;
+      return known.isFirst;
+    }
+  taken.push_back({place, branches});
   return true;
 }
 
 bool Decisions::goBack() {
-  while (!taken.empty() && !taken.back().second)
+  while (!taken.empty() && !taken.back().isFirst)
     taken.pop_back();
   if (taken.empty())
     return false;
-  taken.back().second = false;
+  taken.back().isFirst = false;
   return true;
 }
 
@@ -264,13 +278,15 @@ void Importer::warn(const NodeProto &node, const std::string &what) {
     warnings->push_back(std::move(warning));
 }
 
-bool Importer::decide(const NodeProto &node) { return task.decisions->take(locationOf(node).str()); }
+bool Importer::decide(const NodeProto &node, const std::string &branches) {
+  return task.decisions->take(locationOf(node).str(), branches);
+}
 
 std::vector<std::string> Decisions::warnings() const {
   std::vector<std::string> list;
-  for (const auto &[place, isFirst] : taken)
-    list.push_back(place + ": its branches give different shapes; runs for whose sizes the condition is " +
-                   (isFirst ? "false" : "true") + " are refused");
+  for (const Taken &one : taken)
+    list.push_back(one.place + ": its branches give " + one.branches + "; runs for whose sizes the condition is " +
+                   (one.isFirst ? "false" : "true") + " are refused");
   return list;
 }
 
@@ -379,13 +395,17 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   if (const FunctionProto *function = findFunction(proto))
     return callFunction(*function, proto, scope);
   Node node(*this, proto, scope);
-  if (std::optional<Value> known = propagateContents(node))
-    return {*std::move(known)};
+  if (std::optional<Values> known = propagateContents(node)) {
+    keepNarrow(node, *known);
+    return *std::move(known);
+  }
   const OpEntry &op = *findOp(proto.domain, proto.op);
   for (size_t i = 0; i < op.ranks.size(); ++i)
     if (op.ranks[i] > 0)
       node.requireRank(i, op.ranks[i]);
-  return op.handler(node);
+  Values results = op.handler(node);
+  keepNarrow(node, results);
+  return results;
 }
 
 Values Importer::callFunction(const FunctionProto &function, const NodeProto &proto, Scope &scope) {
@@ -424,8 +444,11 @@ std::vector<Value> Importer::runSubgraph(const GraphProto &graph, const std::vec
   scope.attributes = outer.attributes;
   for (size_t i = 0; i < graph.inputs.size() && i < arguments.size(); ++i)
     scope.define(graph.inputs[i].name, arguments[i]);
-  for (const TensorProto &initializer : graph.initializers) // also the defaults of inputs
-    scope.define(initializer.name, read(initializer, detail::inScope({})));
+  for (const TensorProto &initializer : graph.initializers) { // also the defaults of inputs
+    Value value = read(initializer, detail::inScope({}));
+    value.narrow = narrowType(initializer.dataType) ? initializer.dataType : DataType::Undefined;
+    scope.define(initializer.name, std::move(value));
+  }
   return runNodes(graph, scope);
 }
 

@@ -60,14 +60,19 @@ private:
 /// first; if the model fails to import, the search backtracks to the last If with another branch.
 class Decisions {
 public:
-  bool take(const std::string &place);
+  /// `branches` describes what they give.
+  bool take(const std::string &place, const std::string &branches);
   /// Returns false if there is no alternative left.
   bool goBack();
   /// One per branch taken. A later pass may know the condition from sizes that the branch needs.
   std::vector<std::string> warnings() const;
 
 private:
-  std::vector<std::pair<std::string, bool>> taken; // in node order
+  struct Taken {
+    std::string place, branches;
+    bool isFirst = true;
+  };
+  std::vector<Taken> taken; // in node order
 };
 
 /// Input of an import.
@@ -96,7 +101,7 @@ public:
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
   void warn(const NodeProto &node, const std::string &what);
   /// The branch that an If takes; see Decisions.
-  bool decide(const NodeProto &node);
+  bool decide(const NodeProto &node, const std::string &branches);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Keeps a generator alive during the import, so that it becomes a state of the graph.
   Generator keep(Generator generator) { return generators.emplace_back(std::move(generator)); }

@@ -147,6 +147,13 @@ const InputSizes::Size *InputSizes::find(const Dim &size) const {
   return at == sizes.end() ? nullptr : &*at;
 }
 
+bool InputSizes::mayRepeat(const Dim &left, const Dim &right) const {
+  const Size *one = find(left), *other = find(right);
+  if (!one || !other) // a symbol that is not found is computed by the run
+    return left.symbol() && right.symbol();
+  return !one->name.empty() && !other->name.empty() && one->name != other->name && one->input != other->input;
+}
+
 /// Replaces a symbol. Returns false if the value contains it, or a symbol that is not a size of an input.
 bool InputSizes::equate(const Dim &symbol, const Dim &value) {
   const std::string name = symbol.str();

@@ -26,6 +26,11 @@ public:
   /// Whether the sizes of inputs determine the symbol.
   bool contains(const Dim::Symbol &symbol) const { return find(Dim(symbol.name)); }
 
+  /// Whether two symbols may differ in a run because one of them is 1: sizes of different inputs that have different
+  /// names, and sizes that depend on data. Anonymous sizes, and those of one name, are meant to be equal where they
+  /// meet.
+  bool mayRepeat(const Dim &left, const Dim &right) const;
+
   /// Merges sizes that an op has needed equal. Returns whether this is new.
   bool learn(const Trace::SizePairs &pairs);
   /// Merges all sizes of the same name. Returns whether this is new.

@@ -1,5 +1,6 @@
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/Importer.h"
+#include "frontend/onnx/import/Tensors.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include <bit>
@@ -162,18 +163,71 @@ Tensor Node::constant(size_t input) const {
   unsupported(message);
 }
 
+/// The elements of an integer vector. Of a Concat, those of each of its inputs, so that sizes beside numbers that
+/// depend on data keep their symbols.
+std::vector<Node::Element> Node::elementsOf(std::string_view name, const Value &value) const {
+  std::vector<Element> list;
+  if (std::optional<Contents> known = contentsOf(value); known && known->divisors.empty()) {
+    for (const Dim &element : known->elements)
+      list.push_back({element, {}});
+    return list;
+  }
+  if (std::optional<Tensor> known = constantOf(value)) {
+    for (int64_t number : known->to_vector<int64_t>())
+      list.push_back({Dim(number), {}});
+    return list;
+  }
+  const Scope::Maker maker = scope.makerOf(name);
+  const std::string_view by = maker.node && maker.node->domain.empty() ? maker.node->op : "";
+  if (by == "Concat" || by == "Cast" || by == "Identity") {
+    for (std::string_view input : maker.node->inputs) {
+      const Value *part = scope.find(input);
+      if (!part || !part->defined() || part->sequence || isFloat(tensorOf(*part).dtype()))
+        break;
+      std::vector<Element> some = elementsOf(input, *part);
+      list.insert(list.end(), some.begin(), some.end());
+    }
+    if (Dim(list.size()) == burin::elements(tensorOf(value).shape()))
+      return list;
+    list.clear();
+  }
+  const Tensor all = reshape(tensorOf(value), {burin::elements(tensorOf(value).shape())});
+  for (int64_t i = 0; i < all.shape()[0].value(); ++i)
+    list.push_back({{}, reshape(part(all, 0, i, i + 1), {}).to(DType::i64)});
+  return list;
+}
+
+std::vector<Node::Element> Node::elements(size_t input) const {
+  constexpr int64_t kMostComputed = 64;
+  const Value &given = value(input);
+  std::vector<Element> list;
+  if (std::optional<Contents> known = contents(input)) {
+    for (const Dim &element : known->elements)
+      list.push_back({element, {}});
+    return list;
+  }
+  const Dim count = burin::elements(shape(input));
+  if (isFloat(dtype(input)) || !count.isStatic() || count.value() > kMostComputed || constantOf(given)) {
+    for (int64_t number : constant(input).to_vector<int64_t>())
+      list.push_back({Dim(number), {}});
+    return list;
+  }
+  return elementsOf(proto.inputs[input], given);
+}
+
 Shape Node::sizes(size_t input) const {
-  if (std::optional<Contents> known = contents(input))
-    return known->elements;
   Shape sizes;
-  for (int64_t number : constant(input).to_vector<int64_t>())
-    sizes.push_back(number);
+  for (const Element &element : elements(input))
+    sizes.push_back(element.size ? *element.size : sizeFrom(element.value));
   return sizes;
 }
 
 std::vector<int64_t> Node::integers(size_t input) const {
+  std::optional<Contents> known = contents(input);
+  if (!known)
+    return constant(input).to_vector<int64_t>();
   std::vector<int64_t> numbers;
-  for (const Dim &size : sizes(input)) {
+  for (const Dim &size : known->elements) {
     if (!size.isStatic())
       unsupported("its input " + quoted(proto.inputs[input]) + " must be known when the model is compiled: an element",
                   size);
@@ -263,6 +317,10 @@ Tensor Node::attributeTensor(std::string_view name) const {
     fail("it needs the attribute " + quoted(name));
   return importer.read(*found->tensor, detail::inScope({}));
 }
+const NarrowType *Node::narrowOfTensor(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Tensor);
+  return found && found->tensor ? narrowType(found->tensor->dataType) : nullptr;
+}
 DType Node::attributeType(std::string_view name, DType fallback) const {
   const AttributeProto *found = find(name, AttributeType::Int);
   return found ? requireType(DataType(found->i), "its attribute " + quoted(name), detail::inScope({})) : fallback;
@@ -304,7 +362,7 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
   return importer.runSubgraph(graph, arguments, scope);
 }
 
-bool Node::decide() const { return importer.decide(proto); }
+bool Node::decide(const std::string &branches) const { return importer.decide(proto, branches); }
 
 void Node::warn(const std::string &what) const { importer.warn(proto, what); }
 
@@ -322,6 +380,15 @@ void Node::unsupported(const std::string &what, const Dim &size) const {
               (fixes.empty() ? "" : "\n  fix it for the artifact with" + fixes));
 }
 
+Dim sizeFrom(const Tensor &count) { return Trace::active()->sizeFrom(count, detail::inScope({})); }
+
+std::optional<Dim> jointSize(const Dim &left, const Dim &right) {
+  return Trace::active()->jointSize(left, right, detail::inScope({}));
+}
+Tensor repeatTo(const Tensor &x, int64_t axis, const Dim &size) {
+  return Trace::active()->repeatTo(x, axis, size, detail::inScope({}));
+}
+
 void requireEqual(const Dim &left, const Dim &right) { Trace::active()->require(left, right, detail::inScope({})); }
 
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
@@ -336,15 +403,77 @@ Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64
   return slice(x, starts, stops, steps);
 }
 
+// ---- integers of 4, 16, 32 and 64 bits that burin represents by wider ones
+
+const NarrowType *Node::narrow(size_t input) const { return has(input) ? narrowType(inputs[input].narrow) : nullptr; }
+const NarrowType *Node::narrow(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Int);
+  return found ? narrowType(DataType(found->i)) : nullptr;
+}
+
+Tensor wrapped(const Tensor &x, const NarrowType &type) {
+  if (type.bits == 64)
+    return x;
+  const int64_t ones = (int64_t(1) << type.bits) - 1, sign = type.isSigned ? int64_t(1) << (type.bits - 1) : 0;
+  const Tensor low = bitwise_and(x, full({}, double(ones), x.dtype()));
+  return type.isSigned ? bitwise_xor(low, full({}, double(sign), x.dtype())) - full({}, double(sign), x.dtype()) : low;
+}
+
+void keepNarrow(const Node &n, Values &results) {
+  const NarrowType *type = nullptr;
+  if (n.op() == "Constant" || n.op() == "ConstantOfShape")
+    type = n.hasAttribute("value") ? n.narrowOfTensor("value") : nullptr;
+  else if (n.op() == "Cast")
+    type = n.narrow("to");
+  else if (n.op() == "QuantizeLinear")
+    type = n.has(2) ? n.narrow(2) : n.narrow("output_dtype");
+  else if (n.op() == "CastLike")
+    type = n.narrow(1);
+  else
+    for (size_t i = 0; i < n.inputCount() && !type; ++i)
+      type = n.narrow(i);
+  if (!type)
+    return;
+  constexpr std::string_view wrapping[] = {"Add",       "BitShift",   "BitwiseNot", "Cast", "CastLike",
+                                           "CumSum",    "MatMul",     "Mul",        "Neg",  "Pow",
+                                           "ReduceSum", "ReduceProd", "Sub",        "Sum"};
+  const bool wraps = std::find(std::begin(wrapping), std::end(wrapping), n.op()) != std::end(wrapping);
+  for (Value &result : results) {
+    if (result.sequence || !result.defined() ||
+        (result.contents ? result.contents->dtype : result.tensor.dtype()) != type->dtype)
+      continue;
+    if (wraps && !result.contents)
+      result.tensor = wrapped(result.tensor, *type);
+    result.narrow = type->type;
+  }
+}
+
 // ---- the table
 
 const OpEntry *findOp(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, OpEntry> table;
-    for (auto family :
-         {attentionOps(), contribAttentionOps(), contribQuantizedOps(), controlOps(), einsumOps(), elementwiseOps(),
-          fusedOps(), indexOps(), neuralOps(), quantizedOps(), randomOps(), recurrentOps(), reductionOps(),
-          samplingOps(), selectionOps(), shapeOps(), signalOps(), skipNormOps(), trainingOps()})
+    for (auto family : {attentionOps(),
+                        contribAttentionOps(),
+                        contribQuantizedOps(),
+                        controlOps(),
+                        einsumOps(),
+                        elementwiseOps(),
+                        fusedOps(),
+                        indexOps(),
+                        loopOps(),
+                        neuralOps(),
+                        quantizedOps(),
+                        randomOps(),
+                        recurrentOps(),
+                        reductionOps(),
+                        samplingOps(),
+                        selectionOps(),
+                        sequenceOps(),
+                        shapeOps(),
+                        signalOps(),
+                        skipNormOps(),
+                        trainingOps()})
       for (const OpEntry &entry : family)
         table[{entry.domain, entry.name}] = entry;
     return table;

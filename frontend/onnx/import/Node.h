@@ -35,6 +35,9 @@ struct Value {
   /// Unknown because of a problem with an earlier node. Only in a search for all problems.
   bool isBroken = false;
 
+  /// The model's element type, if burin represents it by a wider one: see NarrowType.
+  DataType narrow = DataType::Undefined;
+
   mutable Tensor tensor;
   std::shared_ptr<const Contents> contents;
   std::shared_ptr<const std::vector<Value>> sequence;
@@ -56,6 +59,7 @@ using GivenValues = std::vector<std::pair<std::string_view, Value>>;
 
 class Scope;
 class Importer;
+struct NarrowType;
 
 class Node {
 public:
@@ -89,7 +93,17 @@ public:
   // ---- inputs whose elements must be known during import; errors for others name the graph inputs that they depend on
   /// The contents of an integer or bool input, if known; of floats only if they are whole numbers.
   std::optional<Contents> contents(size_t input) const;
+  /// Elements that do not follow from sizes become symbols that the run computes.
   Shape sizes(size_t input) const;
+  /// An element of an integer input: a size, or, if that does not follow from sizes, a tensor of rank 0.
+  struct Element {
+    std::optional<Dim> size;
+    Tensor value;
+
+    /// As a tensor of rank 0.
+    Tensor tensor() const { return size ? detail::sizeTensor(*size) : value; }
+  };
+  std::vector<Element> elements(size_t input) const;
   std::vector<int64_t> integers(size_t input) const;
   std::vector<double> reals(size_t input) const;
   int64_t integer(size_t input) const;
@@ -104,6 +118,10 @@ public:
   std::vector<double> attributeReals(std::string_view name) const;
   std::vector<std::string> attributeStrings(std::string_view name) const;
   Tensor attributeTensor(std::string_view name) const;
+  /// The narrow type of an input, or of an attribute that holds a type or a tensor; null if burin has the type itself.
+  const NarrowType *narrow(size_t input) const;
+  const NarrowType *narrow(std::string_view attribute) const;
+  const NarrowType *narrowOfTensor(std::string_view attribute) const;
   /// The value of an attribute that holds a data type.
   DType attributeType(std::string_view name, DType fallback) const;
   const GraphProto &attributeGraph(std::string_view name) const;
@@ -124,7 +142,8 @@ public:
   std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
 
   /// The branch of an If over sizes that the import takes: the first one, or the other if the model does not fit then.
-  bool decide() const;
+  /// `branches` describes what they give, for a warning.
+  bool decide(const std::string &branches) const;
 
   /// Reports a warning about the model, once.
   void warn(const std::string &what) const;
@@ -142,6 +161,7 @@ private:
   const AttributeProto *find(std::string_view name) const;
   const AttributeProto *find(std::string_view name, AttributeProto::Type type) const;
   Tensor constant(size_t input) const;
+  std::vector<Element> elementsOf(std::string_view name, const Value &value) const;
 };
 
 /// The value as a tensor; sizes are turned into one.
@@ -164,11 +184,24 @@ struct OpEntry {
 /// Nullptr if the op is unknown.
 const OpEntry *findOp(std::string_view domain, std::string_view name);
 
+/// Integers of the type that represents `type`, as those that have the same last bits and are in its range.
+Tensor wrapped(const Tensor &x, const NarrowType &type);
+/// Marks the results of a node whose operands are of a narrow type, and keeps them in its range.
+void keepNarrow(const Node &n, Values &results);
+
 /// Makes every run check that two sizes are equal.
 void requireEqual(const Dim &left, const Dim &right);
 
-/// The result of an op on known elements, if it is known, too.
-std::optional<Value> propagateContents(Node &node);
+/// Makes a size of an integer of rank 0 that the run computes; a run in which it is negative fails.
+Dim sizeFrom(const Tensor &count);
+
+/// The size to which two sizes of inputs broadcast when one of them may be 1 in a run, and an operand repeated to it:
+/// see Trace.
+std::optional<Dim> jointSize(const Dim &left, const Dim &right);
+Tensor repeatTo(const Tensor &x, int64_t axis, const Dim &size);
+
+/// The results of an op on known elements, if they are known, too.
+std::optional<Values> propagateContents(Node &node);
 
 // ---- the families
 std::span<const OpEntry> attentionOps();
@@ -179,6 +212,7 @@ std::span<const OpEntry> einsumOps();
 std::span<const OpEntry> elementwiseOps();
 std::span<const OpEntry> fusedOps();
 std::span<const OpEntry> indexOps();
+std::span<const OpEntry> loopOps();
 std::span<const OpEntry> neuralOps();
 std::span<const OpEntry> quantizedOps();
 std::span<const OpEntry> recurrentOps();
@@ -186,6 +220,7 @@ std::span<const OpEntry> reductionOps();
 std::span<const OpEntry> randomOps();
 std::span<const OpEntry> samplingOps();
 std::span<const OpEntry> selectionOps();
+std::span<const OpEntry> sequenceOps();
 std::span<const OpEntry> shapeOps();
 std::span<const OpEntry> signalOps();
 std::span<const OpEntry> skipNormOps();

@@ -95,9 +95,36 @@ std::vector<std::byte> typedBytes(const TensorProto &proto, DType dtype) {
   return bytes;
 }
 
+/// The numbers of a narrow type from little-endian bytes; those of 4 bits lie in pairs, the first one in the low bits.
+std::vector<int64_t> widened(std::span<const std::byte> bytes, const NarrowType &type, uint64_t count) {
+  std::vector<int64_t> numbers(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    if (type.bits < 8)
+      bits = uint64_t(bytes[i / 2]) >> (i % 2 * 4) & 15;
+    else
+      std::memcpy(&bits, bytes.data() + i * uint64_t(type.bits / 8), size_t(type.bits / 8));
+    const bool isNegative = type.isSigned && bits >> (type.bits - 1);
+    numbers[i] = int64_t(bits) - (isNegative ? int64_t(1) << type.bits : 0);
+  }
+  return numbers;
+}
+
 } // namespace
 
+const NarrowType *narrowType(DataType type) {
+  static constexpr NarrowType types[] = {{DataType(4), DType::i32, 16},
+                                         {DataType(12), DType::i64, 32},
+                                         {DataType(13), DType::i64, 64}, // numbers of 2^63 and above become negative
+                                         {DataType(21), DType::u8, 4},
+                                         {DataType(22), DType::i8, 4, true}};
+  auto *known = std::ranges::find(types, type, &NarrowType::type);
+  return known != std::end(types) ? known : nullptr;
+}
+
 std::optional<DType> dtypeOf(DataType type) {
+  if (const NarrowType *narrow = narrowType(type))
+    return narrow->dtype;
   auto *known = std::ranges::find(kDTypes, int32_t(type), &DTypeInfo::onnx);
   return known != std::end(kDTypes) ? std::optional(known->dtype) : std::nullopt;
 }
@@ -117,24 +144,35 @@ Tensor TensorReader::read(const TensorProto &proto, const Location &where) {
       throw Error(where, "", what + " has an impossible shape");
     spec.shape.push_back(size);
   }
+  const NarrowType *narrow = narrowType(proto.dataType);
   uint64_t size;
   if (__builtin_mul_overflow(count, uint64_t(byteWidth(spec.dtype)), &size) || size > uint64_t(INT64_MAX))
     throw Error(where, "", what + " has an impossible shape");
   if (proto.isSegment)
     throw Unsupported(where, "", what + " is stored in segments");
+  if (narrow)
+    size = narrow->bits < 8 ? (count + 1) / 2 : count * uint64_t(narrow->bits / 8);
+  auto wide = [&](std::span<const std::byte> bytes) {
+    return from_vector(widened(bytes, *narrow, count), spec.shape).to(spec.dtype);
+  };
   if (proto.isExternal) {
     MappingRef owner;
     std::span<const std::byte> bytes = externalBytes(proto, size, owner, where);
-    return view(bytes, spec, owner, where);
+    return narrow ? wide(bytes) : view(bytes, spec, owner, where);
   }
   std::vector<std::byte> typed;
   std::span<const std::byte> bytes = std::as_bytes(std::span(proto.rawData.data(), proto.rawData.size()));
   if (!proto.hasRawData)
-    bytes = typed = typedBytes(proto, spec.dtype);
+    bytes = typed = narrow && narrow->bits < 8     ? typedBytes(proto, DType::u8) // pairs
+                    : narrow && narrow->bits == 16 ? typedBytes(proto, DType::i16)
+                    : narrow && narrow->bits == 32 ? typedBytes(proto, DType::i32)
+                                                   : typedBytes(proto, spec.dtype);
   if (bytes.size() != size)
     throw Error(where, "",
                 what + " " + str(spec) + " needs " + std::to_string(size) + " bytes, but has " +
                     std::to_string(bytes.size()));
+  if (narrow)
+    return wide(bytes);
   return proto.hasRawData ? view(bytes, spec, file, where) : from_bytes(bytes.data(), spec, where);
 }
 

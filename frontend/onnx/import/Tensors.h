@@ -8,7 +8,20 @@
 
 namespace burin::onnx {
 
+/// The element type by which a tensor of the model's type is represented.
 std::optional<DType> dtypeOf(DataType);
+/// An integer type of the standard that burin represents by a wider one, with the range of its numbers.
+struct NarrowType {
+  DataType type;
+  DType dtype;
+  int bits;
+  bool isSigned = false;
+
+  int64_t least() const { return isSigned ? -(int64_t(1) << (bits - 1)) : 0; }
+  int64_t most() const { return bits == 64 ? INT64_MAX : (int64_t(1) << (bits - isSigned)) - 1; }
+};
+/// Null for other types.
+const NarrowType *narrowType(DataType);
 /// The same, but throws Unsupported; `what` is named in the error.
 DType requireType(DataType, const std::string &what, const Location &where);
 

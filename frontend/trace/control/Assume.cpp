@@ -1,6 +1,9 @@
 // Sizes that must be equal but are not known to be. For example, the skip connection of a U-Net has the size of the
 // tensor that it is concatenated with only for heights that are multiples of 8. Such sizes are assumed to be equal, and
 // every run checks them.
+#include "burin/ops.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
 #include <algorithm>
 
@@ -60,7 +63,7 @@ public:
           throw;
         if (std::string_view(info.name) == "reshape")
           return {reshape(problem.sizes)};
-        if (!take(problem.sizes))
+        if (!repeat(problem.sizes) && !take(problem.sizes))
           throw;
       }
   }
@@ -72,6 +75,36 @@ private:
   std::vector<ir::Attr> attrs;
   std::vector<const Tensor *> operands;
   std::vector<Tensor> replaced;
+
+  /// Repeats the operands of an op that broadcasts along a dimension in which they have both sizes, each of which may
+  /// be 1 in a run. Returns false if they may not be.
+  bool repeat(const ir::InferCall::Unequal &sizes) {
+    if (!sizes.repeats)
+      return false;
+    const size_t fixed = std::string_view(info.name) == "matmul" ? 2 : 0; // the last dimensions, which are multiplied
+    size_t most = 0;
+    for (const Tensor *operand : operands)
+      most = std::max(most, operand ? operand->shape(where).size() : 0);
+    for (size_t fromEnd = fixed + 1; fromEnd <= most; ++fromEnd) {
+      auto sizeOf = [&](const Tensor *x) {
+        const Shape shape = x ? x->shape(where) : Shape();
+        return fromEnd <= shape.size() ? shape[shape.size() - fromEnd] : Dim(1);
+      };
+      auto has = [&](const Dim &size) {
+        return std::any_of(operands.begin(), operands.end(), [&](const Tensor *x) { return sizeOf(x) == size; });
+      };
+      if (!has(sizes.left) || !has(sizes.right))
+        continue;
+      std::optional<Dim> joint = trace.jointSize(sizes.left, sizes.right, where);
+      for (size_t i = 0; joint && i < operands.size(); ++i)
+        if (Dim size = sizeOf(operands[i]); size != *joint && (size == sizes.left || size == sizes.right)) {
+          replaced[i] = trace.repeatTo(*operands[i], operands[i]->rank(where) - int64_t(fromEnd), *joint, where);
+          operands[i] = &replaced[i];
+        }
+      return joint.has_value();
+    }
+    return false;
+  }
 
   /// Replaces one size by the other wherever it occurs. Returns false if that changes nothing.
   bool take(const ir::InferCall::Unequal &sizes) {
@@ -143,6 +176,49 @@ Tensor Trace::assumeShape(const Tensor &x, const Shape &shape, const Location &w
     if (from[i] != shape[i])
       assume(from[i], shape[i], where);
   return reshapeUnproved(x, shape, where);
+}
+
+std::optional<Dim> Trace::jointSize(const Dim &left, const Dim &right, const Location &where) {
+  auto isJoint = [&](const Dim &size) { return std::find(joints.begin(), joints.end(), size) != joints.end(); };
+  auto partsOf = [&](const Dim &size) -> std::vector<Dim> {
+    std::vector<Dim> parts{size};
+    if (isJoint(size)) {
+      parts.clear();
+      for (const Dim::Symbol &symbol : size.symbols())
+        parts.push_back(Dim(symbol.name, symbol.min, symbol.max, symbol.where));
+    }
+    return parts;
+  };
+  const std::vector<Dim> ofLeft = partsOf(left), ofRight = partsOf(right);
+  auto contains = [](const std::vector<Dim> &all, const std::vector<Dim> &some) {
+    return std::all_of(some.begin(), some.end(),
+                       [&](const Dim &one) { return std::find(all.begin(), all.end(), one) != all.end(); });
+  };
+  for (const auto &[whole, parts, others] : {std::tuple(left, ofLeft, ofRight), std::tuple(right, ofRight, ofLeft)})
+    if (isJoint(whole) && contains(parts, others))
+      return whole;
+  for (const Dim &a : ofLeft)
+    for (const Dim &b : ofRight)
+      if (!repeats || (a != b && !repeats(a, b)))
+        return std::nullopt;
+  // The other size where one is 1. That both agree means that the sizes are equal, or one of them is 1.
+  auto otherIfOne = [](const Dim &one, const Dim &other) {
+    const Dim differs = min(max(one - 1, Dim(1) - one), 1);
+    return one * differs + other * (Dim(1) - differs);
+  };
+  const std::string place = ir::fileLine(detail::mlirLocation(&graph->context, where)),
+                    separator = place.empty() ? "" : ": ";
+  checks.push_back(builder.getStrArrayAttr({otherIfOne(left, right).str(), otherIfOne(right, left).str(),
+                                            place + separator + "the sizes " + left.str() + " and " + right.str() +
+                                                " must be equal, or one of them must be 1"}));
+  joints.push_back(max(left, right) * min(min(left, right), 1)); // 0 if one of them is
+  return joints.back();
+}
+
+Tensor Trace::repeatTo(const Tensor &x, int64_t axis, const Dim &size, const Location &where) {
+  LocationScope named(where);
+  const Tensor last = detail::sizeTensor(x.shape(where)[size_t(axis)]) - 1;
+  return take(x, minimum(iota({size}, DType::i64), last), axis);
 }
 
 } // namespace burin

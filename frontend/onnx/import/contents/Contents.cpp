@@ -87,6 +87,18 @@ std::optional<Numbers> numbersOf(const Node &n, size_t input, bool alsoFloats) {
   return numbers;
 }
 
+std::optional<std::vector<int64_t>> staticOf(const std::optional<Numbers> &numbers) {
+  if (!numbers)
+    return std::nullopt;
+  std::vector<int64_t> result;
+  for (const Number &number : numbers->elements) {
+    if (!number.isStatic() || !number.isWhole())
+      return std::nullopt;
+    result.push_back(number.dividend.value());
+  }
+  return result;
+}
+
 KnownValue valueOf(Numbers numbers) {
   Contents contents{numbers.dtype, std::move(numbers.shape), {}, {}};
   for (Number &number : numbers.elements) {
@@ -115,13 +127,17 @@ static bool startsFromSizes(const Node &n) {
   return hasSizes || !hasFloats;
 }
 
-KnownValue propagateContents(Node &node) try {
+std::optional<Values> propagateContents(Node &node) try {
   if (node.domain() != "" || !startsFromSizes(node))
     return std::nullopt;
-  KnownRule rule = arithmeticRule(node.op());
-  if (!rule)
-    rule = movementRule(node.op());
-  return rule ? rule(node) : std::nullopt;
+  if (node.op() == "Split")
+    return splitContents(node);
+  for (auto ruleOf : {arithmeticRule, movementRule, indexedRule})
+    if (KnownRule rule = ruleOf(node.op())) {
+      KnownValue value = rule(node);
+      return value ? std::optional(Values{*std::move(value)}) : std::nullopt;
+    }
+  return std::nullopt;
 } catch (const Error &) { // from arithmetic of sizes
   return std::nullopt;
 }

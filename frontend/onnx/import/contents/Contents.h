@@ -33,6 +33,12 @@ KnownValue valueOf(Numbers numbers);
 /// Whether this element type supports arithmetic of sizes.
 bool isCounted(DType dtype);
 
+/// All elements as numbers; nullopt if one is symbolic.
+std::optional<std::vector<int64_t>> staticOf(const std::optional<Numbers> &numbers);
+inline std::optional<std::vector<int64_t>> staticOf(const Node &n, size_t input) {
+  return staticOf(numbersOf(n, input, false));
+}
+
 /// The number of elements of a shape; INT64_MAX on overflow.
 int64_t countOf(const std::vector<int64_t> &shape);
 /// The broadcast shape of two shapes; nullopt if they do not broadcast, or have too many elements.
@@ -43,8 +49,16 @@ size_t sourceIndex(size_t index, const std::vector<int64_t> &to, const std::vect
 /// The number of elements of a Range, if it follows from sizes.
 std::optional<Dim> stepsOf(const Node &range);
 
-/// The rule for `op` on known elements: arithmetic (ContentsArithmetic.cpp) and movement (ContentsMovement.cpp).
+/// The sum and the negative of numbers.
+Number sum(const Number &x, const Number &y);
+Number negative(const Number &x);
+
+/// The rule for `op` on known elements: arithmetic (ContentsArithmetic.cpp), movement (ContentsMovement.cpp), and
+/// access by index (ContentsIndexed.cpp).
 KnownRule arithmeticRule(std::string_view op);
 KnownRule movementRule(std::string_view op);
+KnownRule indexedRule(std::string_view op);
+/// The parts of a Split of known elements.
+std::optional<Values> splitContents(Node &n);
 
 } // namespace burin::onnx

@@ -30,12 +30,17 @@ Number reduced(const Dim &dividend, const Dim &divisor) {
   return {dividend, divisor};
 }
 
+} // namespace
+
 Number sum(const Number &x, const Number &y) {
   if (x.divisor == y.divisor)
     return reduced(x.dividend + y.dividend, x.divisor);
   return reduced(x.dividend * y.divisor + y.dividend * x.divisor, x.divisor * y.divisor);
 }
 Number negative(const Number &x) { return {Dim(0) - x.dividend, x.divisor}; }
+
+namespace {
+
 Number product(const Number &x, const Number &y) { return reduced(x.dividend * y.dividend, x.divisor * y.divisor); }
 
 /// Floor and ceiling. A divisor that is a size is assumed not to be 0.
@@ -163,14 +168,13 @@ KnownValue arithmetic(Node &n) {
   std::string_view op = n.op();
   if ((!isCounted(dtype) && !isFloat(dtype)) || isBool(dtype) || n.opset() < 7)
     return std::nullopt;
-  if (op == "Mod" && n.attribute("fmod", int64_t(0)))
-    return std::nullopt;
+  bool hasSignOfDividend = op == "Mod" && n.attribute("fmod", int64_t(0));
   return folded(n, dtype, [&](const Number &x, const Number &y) -> MaybeNumber {
     return op == "Add" || op == "Sum" ? sum(x, y)
            : op == "Sub"              ? sum(x, negative(y))
            : op == "Mul"              ? product(x, y)
            : op == "Div"              ? quotient(x, y, isFloat(dtype))
-           : op == "Mod"              ? remainderOf(x, y)
+           : op == "Mod"              ? hasSignOfDividend && !isNatural(x.dividend) ? std::nullopt : remainderOf(x, y)
                                       : extremum(x, y, op == "Max");
   });
 }
@@ -234,6 +238,8 @@ KnownValue sign(Node &n) {
       return Number{Dim(1) - x.dividend};
     if (op == "Neg")
       return negative(x);
+    if (op == "Sign")
+      return isNatural(x.divisor) ? MaybeNumber(Number{min(max(x.dividend, -1), 1)}) : std::nullopt;
     bool isBelow = lowerBound(Dim(0) - x.dividend).value_or(-1) >= 0;
     if (!isBelow && !isNatural(x.dividend))
       return isNatural(x.divisor) ? MaybeNumber(reduced(max(x.dividend, Dim(0) - x.dividend), x.divisor))
@@ -344,12 +350,18 @@ KnownValue reduction(Node &n) {
   Number total = x->elements[0];
   for (size_t i = 1; i < x->elements.size(); ++i) {
     const Number &next = x->elements[i];
-    MaybeNumber both = op == "ReduceProd"  ? product(total, next)
-                       : op == "ReduceSum" ? sum(total, next)
-                                           : extremum(total, next, op == "ReduceMax");
+    MaybeNumber both = op == "ReduceProd"                       ? product(total, next)
+                       : op == "ReduceMax" || op == "ReduceMin" ? extremum(total, next, op == "ReduceMax")
+                                                                : sum(total, next);
     if (!both)
       return std::nullopt;
     total = *both;
+  }
+  if (op == "ReduceMean") {
+    MaybeNumber mean = quotient(total, Number{int64_t(x->elements.size())}, isFloat(x->dtype));
+    if (!mean)
+      return std::nullopt;
+    total = *mean;
   }
   bool keeps = n.attribute("keepdims", int64_t(1)) != 0 && !x->shape.empty();
   return valueOf({x->dtype, keeps ? std::vector<int64_t>{1} : std::vector<int64_t>(), {total}});
@@ -395,10 +407,12 @@ KnownRule arithmeticRule(std::string_view op) {
                                                                      {"Pow", power},
                                                                      {"Reciprocal", reciprocal},
                                                                      {"ReduceMax", reduction},
+                                                                     {"ReduceMean", reduction},
                                                                      {"ReduceMin", reduction},
                                                                      {"ReduceProd", reduction},
                                                                      {"ReduceSum", reduction},
                                                                      {"Round", rounding},
+                                                                     {"Sign", sign},
                                                                      {"Sqrt", root},
                                                                      {"Sub", arithmetic},
                                                                      {"Sum", arithmetic},

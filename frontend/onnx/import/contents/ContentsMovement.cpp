@@ -33,20 +33,6 @@ int64_t positionOf(const Ints &at, const Ints &shape) {
   return position;
 }
 
-/// All elements as numbers; nullopt if one is symbolic.
-std::optional<Ints> staticOf(const std::optional<Numbers> &numbers) {
-  if (!numbers)
-    return std::nullopt;
-  Ints result;
-  for (const Number &number : numbers->elements) {
-    if (!number.isStatic() || !number.isWhole())
-      return std::nullopt;
-    result.push_back(number.dividend.value());
-  }
-  return result;
-}
-std::optional<Ints> staticOf(const Node &n, size_t input) { return staticOf(numbersOf(n, input, false)); }
-
 /// The same elements in another shape.
 KnownValue reshaped(std::optional<Numbers> x, Ints shape) {
   if (!x || countOf(shape) != int64_t(x->elements.size()))

@@ -1,5 +1,6 @@
 // Quantised values: small integers with a scale and a zero point.
 #include "burin/narrow_float.h"
+#include "frontend/onnx/import/Tensors.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include "frontend/onnx/import/neural/Window.h"
 
@@ -81,7 +82,12 @@ Values quantize(Node &n) {
   if (isFloat8(to))
     return quantizedToFloat8(x.to(DType::f32), scale.to(DType::f32), zero, to,
                              n.attribute("saturate", int64_t(1)) != 0);
-  return quantized(isFloat(x.dtype()) ? x : x.to(DType::f32), scale, zero, to);
+  x = isFloat(x.dtype()) ? x : x.to(DType::f32);
+  const NarrowType *narrow = n.has(2) ? n.narrow(2) : n.narrow("output_dtype");
+  if (!narrow)
+    return quantized(x, scale, zero, to);
+  const Tensor wide = quantized(x, scale, zero.defined() ? zero.to(DType::i32) : zero, DType::i32);
+  return clamp(wide, narrow->least(), narrow->most()).to(to);
 }
 
 Values dequantize(Node &n) {

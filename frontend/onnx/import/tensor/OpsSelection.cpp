@@ -16,6 +16,7 @@ Values topK(Node &n) {
   Dim k = n.opset() < 10 ? Dim(n.attribute("k", int64_t(1))) : n.sizes(1).at(0), size = x.shape()[size_t(axis)];
   if (lowerBound(size - k).value_or(0) < 0 || lowerBound(k).value_or(0) < 0)
     n.fail("k = " + k.str() + " is out of range for " + size.str() + " elements");
+  requireEqual(min(k, size), k);
   SortResult top = topk(x, k, axis, n.attribute("largest", int64_t(1)) != 0);
   return Values({top.values, top.indices});
 }

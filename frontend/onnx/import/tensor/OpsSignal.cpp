@@ -1,5 +1,6 @@
 // Fourier transforms and window functions.
 #include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/tensor/shape/SymbolicMoves.h"
 #include "frontend/tensor/composed/Fourier.h"
 #include <algorithm>
 #include <cmath>
@@ -18,20 +19,55 @@ void checkLength(Node &n, int64_t length, bool isHalf) {
     n.unsupported("a transform of " + std::to_string(length) + " elements");
 }
 
+/// Cosines and sines of 2 pi row column / length: [rows, columns], for lengths that are known when the graph runs.
+struct Waves {
+  Tensor cosines, sines;
+};
+Waves wavesOf(const Dim &rows, const Dim &columns, const Dim &length) {
+  const Shape shape{rows, columns};
+  const Tensor turns = remainder(iota(shape, DType::i64, 0) * iota(shape, DType::i64, 1), sizeTensor(length));
+  const Tensor angle = turns.to(DType::f64) * (2 * M_PI) / sizeTensor(length).to(DType::f64);
+  return {cos(angle), sin(angle)};
+}
+
+/// detail::transform for a symbolic length.
+Signal symbolicTransform(const Signal &x, const Dim &length, const Dim &bins, bool inverse) {
+  Waves w = wavesOf(length, bins, length);
+  if (inverse)
+    w.sines = -w.sines;
+  Signal y{matmul(x.real, w.cosines), -matmul(x.real, w.sines)};
+  if (x.imaginary.defined())
+    y = {y.real + matmul(x.imaginary, w.sines), y.imaginary + matmul(x.imaginary, w.cosines)};
+  const Tensor count = sizeTensor(length).to(DType::f64);
+  return inverse ? Signal{y.real / count, y.imaginary / count} : y;
+}
+
+/// detail::realInverse for a symbolic length.
+Tensor symbolicRealInverse(const Signal &x, const Dim &length) {
+  const Dim bins = floordiv(length, 2) + 1;
+  const Waves w = wavesOf(bins, length, length);
+  const Tensor bin = iota({bins}, DType::i64), count = sizeTensor(length);
+  const Tensor isSingle = logical_or(bin == 0, bin * 2 == count); // without a conjugate
+  const Tensor weight = where(isSingle, full({}, 1, DType::f64), full({}, 2, DType::f64)) / count.to(DType::f64);
+  return matmul(x.real * weight, w.cosines) - matmul(x.imaginary * weight, w.sines);
+}
+
 Values dft(Node &n) {
   Tensor x = n[0];
   int64_t rank = x.rank(), axis = n.opset() >= 20 ? n.has(2) ? n.integer(2) : -2 : n.attribute("axis", int64_t(1));
   axis = n.axis(axis);
   bool inverse = n.attribute("inverse", int64_t(0)), onesided = n.attribute("onesided", int64_t(0));
-  Dim size = n.shape()[size_t(axis)];
+  const Dim size = n.shape()[size_t(axis)];
   if (axis == rank - 1)
     n.fail("the axis must not be the last, which holds real and imaginary parts");
-  if (!size.isStatic())
-    n.unsupported("a signal", size);
-  int64_t length = n.has(1) ? n.integer(1) : onesided && inverse ? 2 * (size.value() - 1) : size.value();
-  if (length < 1)
-    n.fail("the length must be at least 1");
-  checkLength(n, length, onesided);
+  const bool isReal = onesided && inverse; // the result
+  const Dim length = n.has(1) ? n.sizes(1).at(0) : isReal ? (size - 1) * 2 : size, half = floordiv(length, 2) + 1;
+  const bool isKnown = size.isStatic() && length.isStatic();
+  if (length.isStatic()) {
+    if (length.value() < 1)
+      n.fail("the length must be at least 1");
+    checkLength(n, length.value(), onesided);
+  }
   Ints order; // moves the transformed dimension to the end
   for (int64_t i = 0; i < rank - 1; ++i)
     if (i != axis)
@@ -41,17 +77,22 @@ Values dft(Node &n) {
   for (size_t i = 0; i < order.size(); ++i)
     back[size_t(order[i])] = int64_t(i);
   back.back() = rank - 1;
-  int64_t used = onesided && inverse ? length / 2 + 1 : length;
+  const Dim used = isReal ? half : length;
   auto component = [&](int64_t i) {
-    return fitted(transpose(squeeze(part(x, rank - 1, i, i + 1), {-1}), order), used).to(DType::f64);
+    const Tensor signal = transpose(squeeze(part(x, rank - 1, i, i + 1), {-1}), order);
+    return (isKnown ? fitted(signal, used.value()) : padSymbolic(n, signal, rank - 2, 0, used - size, "constant", 0))
+        .to(DType::f64);
   };
   Signal signal{component(0), n.shape().back() == Dim(2) ? component(1) : Tensor()};
-  if (onesided && inverse) {
+  if (isReal) {
     if (!signal.imaginary.defined())
       n.fail("a one-sided inverse transform needs a complex input");
-    return transpose(unsqueeze(realInverse(signal, length), {-1}), back).to(x.dtype());
+    const Tensor y = isKnown ? realInverse(signal, length.value()) : symbolicRealInverse(signal, length);
+    return transpose(unsqueeze(y, {-1}), back).to(x.dtype());
   }
-  Signal y = transform(signal, length, onesided ? length / 2 + 1 : length, inverse);
+  const Dim bins = onesided ? half : length;
+  Signal y = isKnown ? transform(signal, length.value(), bins.value(), inverse)
+                     : symbolicTransform(signal, length, bins, inverse);
   return transpose(stack({y.real, y.imaginary}, -1), back).to(x.dtype());
 }
 
@@ -59,22 +100,26 @@ Values dft(Node &n) {
 Values stft(Node &n) {
   Tensor x = n[0];
   Shape shape = n.shape();
-  if (shape.size() != 3 || !shape[1].isStatic())
+  if (shape.size() != 3)
     n.unsupported("a signal " + str(shape));
-  int64_t step = n.integer(1), size = shape[1].value();
-  int64_t length = n.has(3) ? n.integer(3) : n.has(2) ? n.shape(2)[0].value() : size;
-  if (step < 1 || length < 1 || length > size)
-    n.fail("frames of " + std::to_string(length) + " at steps of " + std::to_string(step) + " do not fit the signal");
-  checkLength(n, length, n.attribute("onesided", int64_t(1)) && shape[2] != Dim(2));
-  int64_t frames = (size - length) / step + 1;
-  Tensor at = iota({frames, length}, DType::i64, 0) * step + iota({frames, length}, DType::i64, 1);
+  const int64_t step = n.integer(1);
+  const Dim &size = shape[1], length = n.has(3) ? n.sizes(3).at(0) : n.has(2) ? n.shape(2)[0] : size;
+  const bool isLonger = lowerBound(length - size - 1).value_or(-1) >= 0; // than the signal
+  if (step < 1 || length == Dim(0) || isLonger)
+    n.fail("frames of " + length.str() + " at steps of " + std::to_string(step) + " do not fit the signal");
+  if (length.isStatic())
+    checkLength(n, length.value(), n.attribute("onesided", int64_t(1)) && shape[2] != Dim(2));
+  const Shape frames{floordiv(max(size - length, -step), step) + 1, length};
+  Tensor at = iota(frames, DType::i64, 0) * step + iota(frames, DType::i64, 1);
   auto component = [&](int64_t i) {
     Tensor framed = take(squeeze(part(x, 2, i, i + 1), {-1}), at, 1); // [batch, frames, length]
     return (n.has(2) ? framed * n[2] : framed).to(DType::f64);
   };
   Signal signal{component(0), shape[2] == Dim(2) ? component(1) : Tensor()};
-  bool onesided = n.attribute("onesided", int64_t(1)) && !signal.imaginary.defined();
-  Signal y = transform(signal, length, onesided ? length / 2 + 1 : length, false);
+  const bool onesided = n.attribute("onesided", int64_t(1)) && !signal.imaginary.defined();
+  const Dim bins = onesided ? floordiv(length, 2) + 1 : length;
+  Signal y = length.isStatic() ? transform(signal, length.value(), bins.value(), false)
+                               : symbolicTransform(signal, length, bins, false);
   return stack({y.real, y.imaginary}, -1).to(x.dtype());
 }
 

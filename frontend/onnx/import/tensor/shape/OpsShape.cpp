@@ -33,16 +33,41 @@ Values constantOfShape(Node &n) {
   return broadcast_to(reshape(value, {}), n.sizes(0));
 }
 
+/// The sizes of a reshape, some of which the run computes: 0 there keeps the operand's size, and -1 is inferred.
+Shape computedShape(const Shape &shape, const std::vector<Node::Element> &given, bool keepsZeros) {
+  const Tensor zero = zeros({}, DType::i64), one = ones({}, DType::i64);
+  bool hasOpen = false;
+  Tensor product = one; // without the open size
+  std::vector<Tensor> wanted;
+  for (size_t i = 0; i < given.size(); ++i) {
+    Tensor size = given[i].tensor();
+    if (keepsZeros && i < shape.size())
+      size = where(size == 0, sizeTensor(shape[i]), size);
+    hasOpen |= given[i].size == Dim(-1);
+    product = product * where(size == -1, one, size);
+    wanted.push_back(size);
+  }
+  const Tensor rest = floor_divide(sizeTensor(elements(shape)), maximum(product, one));
+  Shape sizes;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i].size)
+      sizes.push_back(*given[i].size);
+    else
+      sizes.push_back(sizeFrom(hasOpen ? wanted[i] : where(wanted[i] == -1, rest, wanted[i])));
+  }
+  return sizes;
+}
+
 /// A size of 0 keeps the operand's size, -1 is inferred.
 Values reshapeTo(Node &n) {
-  Shape sizes;
+  Shape sizes, shape = n.shape();
+  const bool keepsZeros = !n.attribute("allowzero", int64_t(0));
   if (n.opset() < 5)
     for (int64_t size : n.attribute("shape", std::vector<int64_t>()))
       sizes.push_back(size);
   else
-    sizes = n.sizes(1);
-  Shape shape = n.shape();
-  if (!n.attribute("allowzero", int64_t(0)))
+    sizes = computedShape(shape, n.elements(1), keepsZeros);
+  if (keepsZeros)
     for (size_t i = 0; i < sizes.size(); ++i)
       if (sizes[i] == Dim(0)) {
         if (i >= shape.size())
@@ -126,18 +151,41 @@ Values splitUp(Node &n) {
   return split(n[0], sizes, axis);
 }
 
+/// A bound of a slice of `size` elements as a position, from 0, or from -1 for the end of a backward slice. A negative
+/// bound counts from the end; whether a symbolic one is negative may be known only when the graph runs.
+Dim positionOf(const Node::Element &bound, const Dim &size, bool isBackward, bool isEnd) {
+  constexpr int64_t kFar = int64_t(1) << 40;
+  const int64_t least = isBackward && isEnd ? -1 : 0;
+  const Dim last = isBackward ? size - 1 : size;
+  if (!bound.size) {
+    const Tensor from = where(bound.value < 0, bound.value + sizeTensor(size), bound.value);
+    return sizeFrom(maximum(minimum(from, sizeTensor(size) - int64_t(isBackward)), least) - least) + least;
+  }
+  const Dim &d = *bound.size;
+  if (d.isStatic() && (d.value() > kFar || d.value() < -kFar))
+    return d.value() > 0 ? last : Dim(least);
+  const bool isNatural = lowerBound(d).value_or(-1) >= 0, isNegative = lowerBound(Dim(-1) - d).value_or(-1) >= 0;
+  if (isNatural)
+    return isBackward ? min(d, last) : d;       // the op "slice" limits it
+  const Dim below = min(max(Dim(0) - d, 0), 1); // 1 if it is negative
+  const Dim from = isNegative ? size + d : isBackward ? min(d + size * below, last) : d + size * below;
+  return lowerBound(from).value_or(least - 1) >= least ? from : max(from, least);
+}
+
+/// Bounds of a Slice: attributes in older op sets.
+std::vector<Node::Element> boundsOf(Node &n, size_t input, const char *attribute) {
+  if (n.opset() >= 10)
+    return n.elements(input);
+  std::vector<Node::Element> list;
+  for (int64_t bound : n.attribute(attribute, std::vector<int64_t>()))
+    list.push_back({Dim(bound), {}});
+  return list;
+}
+
 /// As in Python, negative bounds count from the end, and bounds are clamped to the size.
 Values sliced(Node &n) {
-  Shape shape = n.shape(), starts, ends;
-  if (n.opset() < 10) {
-    for (int64_t start : n.attribute("starts", std::vector<int64_t>()))
-      starts.push_back(start);
-    for (int64_t end : n.attribute("ends", std::vector<int64_t>()))
-      ends.push_back(end);
-  } else {
-    starts = n.sizes(1);
-    ends = n.sizes(2);
-  }
+  const Shape shape = n.shape();
+  const std::vector<Node::Element> starts = boundsOf(n, 1, "starts"), ends = boundsOf(n, 2, "ends");
   auto axes = n.list(3, "axes");
   std::vector<int64_t> steps = n.has(4) ? n.integers(4) : std::vector<int64_t>(starts.size(), 1);
   size_t count = starts.size();
@@ -148,29 +196,19 @@ Values sliced(Node &n) {
     int64_t axis = axes ? n.axis((*axes)[i]) : int64_t(i), step = steps[i];
     if (step == 0)
       n.fail("a step is 0");
-    Dim size = shape[size_t(axis)];
-    // Negative numbers count from the end. A symbolic bound is assumed to be negative only if it cannot be positive.
-    auto resolved = [&](const Dim &d) {
-      if (d.isStatic())
-        return d.value() >= 0 ? d : d.value() < -(int64_t(1) << 40) ? Dim(-1) : size + d;
-      bool isNegative = lowerBound(Dim(0) - d).value_or(-1) >= 0;
-      requireEqual(isNegative ? min(d, -1) : max(d, 0), d);
-      return isNegative ? size + d : d;
-    };
-    Dim start = resolved(starts[i]), end = resolved(ends[i]);
-    if (step < 0) { // bounds of the reversed dimension
+    const Dim &size = shape[size_t(axis)];
+    const bool isBackward = step < 0;
+    Dim start = positionOf(starts[i], size, isBackward, false), end = positionOf(ends[i], size, isBackward, true);
+    if (isBackward) { // bounds of the reversed dimension
       x = flip(x, {axis});
-      auto reversed = [&](const Dim &d) { return max(size - 1 - d, 0); };
-      bool isFar = start.isStatic() && start.value() > (int64_t(1) << 40);
-      start = isFar ? Dim(0) : reversed(start);
-      end = end.isStatic() && end.value() < 0 ? size : reversed(end);
+      start = size - 1 - start;
+      end = size - 1 - end;
       step = -std::max(step, -INT64_MAX);
     }
-    auto cut = [](const Dim &d) { return d.isStatic() && d.value() < 0 ? Dim(0) : d; };
     std::vector<Dim> from(shape.size(), Dim(0)), to = x.shape();
     std::vector<int64_t> by(shape.size(), 1);
-    from[size_t(axis)] = cut(start);
-    to[size_t(axis)] = cut(end);
+    from[size_t(axis)] = start;
+    to[size_t(axis)] = end;
     by[size_t(axis)] = step;
     x = slice(x, from, to, by);
   }
@@ -189,10 +227,16 @@ Values expanded(Node &n) {
   Shape shape = n.shape(), to = n.sizes(1);
   if (to.size() < shape.size())
     to.insert(to.begin(), shape.size() - to.size(), Dim(1));
-  for (size_t i = 1; i <= shape.size(); ++i) // a size of 1 keeps the operand's size
-    if (Dim &size = to[to.size() - i]; size == Dim(1))
-      size = shape[shape.size() - i];
-  return broadcast_to(n[0], to);
+  Tensor x = n[0];
+  for (size_t i = 1; i <= shape.size(); ++i) {
+    const Dim from = shape[shape.size() - i];
+    Dim &size = to[to.size() - i];
+    if (size == Dim(1)) // keeps the operand's size
+      size = from;
+    else if (std::optional<Dim> joint = from != Dim(1) && from != size ? jointSize(from, size) : std::nullopt)
+      x = repeatTo(x, int64_t(shape.size() - i), size = *joint);
+  }
+  return broadcast_to(x, to);
 }
 
 Values tiled(Node &n) {
@@ -254,6 +298,11 @@ Values rangeOf(Node &n) {
   DType dtype = n.dtype();
   if (std::optional<Dim> count = stepsOf(n)) // possibly symbolic
     return (iota({*count}, dtype) * reshape(n[2], {}) + reshape(n[0], {})).to(dtype);
+  if (!constantOf(n.value(0)) || !constantOf(n.value(1)) || !constantOf(n.value(2))) { // the run computes its length
+    const Tensor from = reshape(n[0], {}), to = reshape(n[1], {}), step = reshape(n[2], {});
+    const Tensor steps = ceil((to - from).to(DType::f64) / step.to(DType::f64));
+    return (iota({sizeFrom(maximum(steps, 0.0).to(DType::i64))}, dtype) * step + from).to(dtype);
+  }
   double from = n.real(0), to = n.real(1), step = n.real(2);
   if (step == 0)
     n.fail("the step is 0");

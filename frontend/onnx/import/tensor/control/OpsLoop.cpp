@@ -1,9 +1,8 @@
-// Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if that is not
-// possible; branches with a known condition are selected; sequences are lists of values during import.
+// Loop and Scan. Those whose length is a size become loops of the graph, or are unrolled if that is not possible.
 #include "burin/graph/control.h"
 #include "burin/graph/loops.h"
 #include "burin/graph/vmap.h"
-#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/tensor/control/Control.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <functional>
@@ -12,75 +11,8 @@ namespace burin::onnx {
 
 namespace {
 
-constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1024; // unrolled
-constexpr int64_t kMaxTurns = int64_t(1) << 31;               // of a loop of the graph
-
-/// A sequence value.
-Values sequenceOf(Node &n, std::vector<Value> values) {
-  if (int64_t(values.size()) > kMaxSequence)
-    n.unsupported("a sequence of more than " + std::to_string(kMaxSequence) + " tensors");
-  for (const Value &value : values)
-    if (value.sequence)
-      n.fail("a sequence holds tensors, not sequences");
-  return Value::sequenceOf(std::move(values));
-}
-
-/// A condition that is known during import; nullopt if it depends on data.
-std::optional<bool> known(const Value &condition) {
-  if (condition.contents && condition.contents->elements.size() == 1 && condition.contents->elements[0].isStatic())
-    return condition.contents->elements[0] != Dim(0);
-  std::optional<Tensor> constant = constantOf(condition);
-  return constant ? std::optional(constant->item<bool>()) : std::nullopt;
-}
-
-std::vector<Tensor> tensorsOf(const std::vector<Value> &values) {
-  std::vector<Tensor> tensors;
-  for (const Value &value : values) {
-    if (value.sequence || !value.defined())
-      throw Error(detail::inScope({}), "", "a branch or loop of the graph gives tensors, not sequences or nothing");
-    tensors.push_back(tensorOf(value));
-  }
-  return tensors;
-}
-
-/// Computes both branches and selects, for branches that cannot be functions of the graph, for example because a size
-/// in them depends on data.
-Values selectedBranch(Node &n, const Values &yes, const Values &no) {
-  Values results;
-  Tensor condition = reshape(n[0], {});
-  for (size_t i = 0; i < yes.size() && i < no.size(); ++i) {
-    bool areTensors = !yes[i].sequence && !no[i].sequence && yes[i].defined() && no[i].defined();
-    if (!areTensors || tensorOf(yes[i]).spec() != tensorOf(no[i]).spec())
-      n.integer(0); // throws for branches that select() does not support, with advice about the condition
-    results.push_back(where(condition, tensorOf(yes[i]), tensorOf(no[i])));
-  }
-  return results;
-}
-
-/// If the condition is data, the branches become functions of the graph, of which one runs. If it is a comparison of
-/// sizes and the branches differ in shape, one is selected, and every run checks the condition.
-Values ifElse(Node &n) {
-  const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
-  auto run = [&](const GraphProto &branch) {
-    std::vector<Value> results = n.run(branch, {});
-    return Values(results.begin(), results.end());
-  };
-  if (std::optional<bool> condition = known(n.value(0)))
-    return run(*condition ? thenBranch : elseBranch);
-  auto branch = [&](const GraphProto &graph) { return [&] { return tensorsOf(run(graph)); }; };
-  try {
-    return detail::cond(reshape(n[0], {}), branch(thenBranch), branch(elseBranch), detail::inScope({}));
-  } catch (const Error &) {
-    std::optional<Contents> sizes = contentsOf(n.value(0));
-    if (!sizes || sizes->elements.size() != 1)
-      return selectedBranch(n, run(thenBranch), run(elseBranch));
-    bool isTrue = n.decide();
-    requireEqual(sizes->elements[0], int64_t(isTrue));
-    return run(isTrue ? thenBranch : elseBranch);
-  }
-}
-
-Value whole(int64_t number, DType dtype = DType::i64) { return Contents{dtype, {}, {number}}; }
+constexpr int64_t kMaxIterations = 1024;        // unrolled
+constexpr int64_t kMaxTurns = int64_t(1) << 31; // of a loop of the graph
 
 /// The operands of a loop.
 struct LoopParts {
@@ -113,13 +45,16 @@ std::optional<Values> asLoop(const LoopParts &loop, const LoopBody &body) {
   }
 }
 
-/// The number of iterations, if the condition is always true and the number is a size; else nullopt.
-std::optional<Dim> tripCount(Node &n) {
-  std::optional<Contents> count = n.has(0) ? contentsOf(n.value(0)) : std::nullopt;
-  bool goesOn = !n.has(1) || known(n.value(1)).value_or(false);
-  if (!count || count->elements.size() != 1 || !goesOn)
+/// The number of iterations, if the condition is always true; else nullopt. If the number is data and the loop collects
+/// outputs, it becomes a size that the run computes.
+std::optional<Dim> tripCount(Node &n, bool collects) {
+  const bool goesOn = !n.has(1) || knownCondition(n.value(1)).value_or(false);
+  if (!n.has(0) || !goesOn)
     return std::nullopt;
-  Dim turns = max(count->elements[0], 0);
+  const std::optional<Contents> count = contentsOf(n.value(0));
+  if (count ? count->elements.size() != 1 : !collects)
+    return std::nullopt;
+  Dim turns = count ? max(count->elements[0], 0) : sizeFrom(maximum(reshape(n[0], {}), 0));
   return turns.isStatic() && turns.value() > kMaxTurns ? std::nullopt : std::optional(turns);
 }
 
@@ -135,32 +70,56 @@ std::vector<Value> runTurn(Node &n, const GraphProto &body, const Value &turn, c
   return results;
 }
 
-std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
-  std::optional<Dim> count = tripCount(n);
-  if (!count)
-    return std::nullopt;
+/// Thrown for a body that may end its loop.
+struct EndsByData {};
+
+/// A loop of `count` iterations. `isWhole`: the condition is true in all of them, whatever it is computed as.
+std::optional<Values> loopOf(Node &n, const GraphProto &body, const std::vector<Value> &carried, const Dim &count,
+                             bool isWhole) {
   auto step = [&](const std::vector<Value> &states, const std::vector<Tensor> &elements) {
     std::vector<Value> results = runTurn(n, body, elements[0], whole(1, DType::boolean), states);
-    if (!known(results[0]).value_or(false))
-      n.unsupported("a loop whose length depends on the data");
+    if (!isWhole && !knownCondition(results[0]).value_or(false))
+      throw EndsByData();
     std::vector<Tensor> tensors = tensorsOf({results.begin() + 1, results.end()});
     auto end = tensors.begin() + std::ptrdiff_t(states.size());
     return ScanResult{{tensors.begin(), end}, {end, tensors.end()}};
   };
-  return asLoop({carried, {iota({*count}, DType::i64)}, *count}, step);
+  return asLoop({carried, {iota({count}, DType::i64)}, count}, step);
 }
 
-/// A loop of the graph that ends depending on data. Nullopt if its length does not depend on data, or if it collects
-/// outputs, whose number a graph must know, or if carried values cannot change between iterations of a graph.
-std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
-  if (body.outputs.size() > 1 + carried.size())
+bool collectsOutputs(const GraphProto &body, const std::vector<Value> &carried) {
+  return body.outputs.size() > 1 + carried.size();
+}
+
+std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
+  std::optional<Dim> count = tripCount(n, collectsOutputs(body, carried));
+  try {
+    return count ? loopOf(n, body, carried, *count, false) : std::nullopt;
+  } catch (EndsByData) {
     return std::nullopt;
+  }
+}
+
+/// Whether two runs of the graph with the same inputs may differ.
+bool drawsRandomNumbers(const GraphProto &graph) {
+  return std::ranges::any_of(graph.nodes, [](const NodeProto &node) {
+    constexpr std::string_view ops[] = {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"};
+    auto begins = [&](std::string_view op) { return node.op.starts_with(op); };
+    auto inside = [](const AttributeProto &a) { return a.graph && drawsRandomNumbers(*a.graph); };
+    return std::ranges::any_of(ops, begins) || std::ranges::any_of(node.attributes, inside);
+  });
+}
+
+/// A loop of the graph that ends depending on data. Nullopt if its length does not depend on data, or if carried values
+/// cannot change between iterations of a graph. If it collects outputs, a first loop counts the iterations, and a
+/// second one, whose length is that size, repeats them and collects.
+std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
   for (const Value &value : carried)
     if (value.sequence || !value.defined())
       return std::nullopt;
   auto one = [](const Tensor &x) { return reshape(x, {}); };
   std::optional<Tensor> limit;
-  if (n.has(0) && !(contentsOf(n.value(0)) && n.integer(0) == INT64_MAX))
+  if (n.has(0) && !(contentsOf(n.value(0)) && n.sizes(0) == Shape{INT64_MAX}))
     limit = one(n[0]);
   Tensor first = n.has(1) ? one(n[1]) : ones({}, DType::boolean);
   std::vector<Tensor> initial{zeros({}, DType::i64), first};
@@ -173,20 +132,25 @@ std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vecto
   auto turn = [&](const std::vector<Tensor> &values) {
     std::vector<Value> before(values.begin() + 2, values.end());
     std::vector<Value> after = runTurn(n, body, values[0], whole(1, DType::boolean), before);
-    endsByData |= !known(after[0]);
+    endsByData |= !knownCondition(after[0]);
     std::vector<Tensor> next{values[0] + 1, one(tensorOf(after[0]))};
-    for (const Tensor &value : tensorsOf({after.begin() + 1, after.end()}))
+    for (const Tensor &value : tensorsOf({after.begin() + 1, after.begin() + 1 + std::ptrdiff_t(before.size())}))
       next.push_back(value);
     return next;
   };
+  std::vector<Tensor> last;
   try {
-    std::vector<Tensor> last = detail::whileLoop(goesOn, turn, initial, std::nullopt, detail::inScope({}));
-    if (!endsByData)
-      return std::nullopt;
-    return Values(std::vector<Tensor>(last.begin() + 2, last.end()));
+    last = detail::whileLoop(goesOn, turn, initial, std::nullopt, detail::inScope({}));
   } catch (const Error &) {
     return std::nullopt;
   }
+  if (!endsByData)
+    return std::nullopt;
+  if (!collectsOutputs(body, carried))
+    return Values(std::vector<Tensor>(last.begin() + 2, last.end()));
+  if (drawsRandomNumbers(body))
+    n.unsupported("collected outputs of a loop that ends depending on data and draws random numbers");
+  return loopOf(n, body, carried, sizeFrom(last[0]), true);
 }
 
 /// Unrolls a loop with a known trip count. A condition that depends on data is computed in every iteration; once it is
@@ -197,7 +161,7 @@ Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried)
   std::vector<std::vector<Tensor>> scanned(body.outputs.size() - std::min(body.outputs.size(), 1 + carried.size()));
   Tensor active; // if the condition is data
   for (int64_t i = 0; i < count; ++i) {
-    std::optional<bool> goesOn = known(condition);
+    std::optional<bool> goesOn = knownCondition(condition);
     if (goesOn && !*goesOn)
       break;
     if (i >= kMaxIterations || (!goesOn && !n.has(0)))
@@ -206,7 +170,8 @@ Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried)
       if (!scanned.empty() && i == 0)
         n.integer(1); // throws, with advice
       if (!scanned.empty())
-        n.unsupported("a loop whose number of outputs depends on the data");
+        n.unsupported("a loop that ends depending on data, collects outputs, and is in a branch or loop, or carries "
+                      "sequences or values that change in shape");
       Tensor here = reshape(tensorOf(condition), {});
       active = active.defined() ? logical_and(active, here) : here;
     }
@@ -358,98 +323,13 @@ Values scan(Node &n) {
   return scanOver(n, body, std::move(carried), scanned, order);
 }
 
-// ---- sequences
-
-/// A position in a list of `size`; negative ones count from the end. `mayEnd`: one past the last element is allowed.
-int64_t positionOf(Node &n, size_t input, int64_t size, bool mayEnd = false) {
-  int64_t at = n.integer(input);
-  at += at < 0 ? size : 0;
-  if (at < 0 || at >= size + mayEnd)
-    n.fail("the position " + std::to_string(n.integer(input)) + " is out of range of " + std::to_string(size) +
-           " elements");
-  return at;
-}
-
-Values sequenceConstruct(Node &n) {
-  std::vector<Value> values;
-  for (size_t i = 0; i < n.inputCount(); ++i)
-    values.push_back(n.value(i));
-  return sequenceOf(n, std::move(values));
-}
-Values sequenceEmpty(Node &) { return Value::sequenceOf({}); }
-Values sequenceAt(Node &n) {
-  const std::vector<Value> &list = n.sequence(0);
-  return list[size_t(positionOf(n, 1, int64_t(list.size())))];
-}
-Values sequenceLength(Node &n) { return whole(int64_t(n.sequence(0).size())); }
-Values sequenceInsert(Node &n) {
-  std::vector<Value> list = n.sequence(0);
-  auto size = int64_t(list.size());
-  list.insert(list.begin() + (n.has(2) ? positionOf(n, 2, size, true) : size), n.value(1));
-  return sequenceOf(n, std::move(list));
-}
-Values sequenceErase(Node &n) {
-  std::vector<Value> list = n.sequence(0);
-  auto size = int64_t(list.size());
-  if (list.empty())
-    n.fail("the sequence is empty");
-  list.erase(list.begin() + (n.has(1) ? positionOf(n, 1, size) : size - 1));
-  return Value::sequenceOf(std::move(list));
-}
-Values concatFromSequence(Node &n) {
-  std::vector<Tensor> tensors;
-  for (const Value &value : n.sequence(0))
-    tensors.push_back(tensorOf(value));
-  int64_t axis = n.attribute("axis", int64_t(0));
-  return n.attribute("new_axis", int64_t(0)) ? stack(tensors, axis) : concat(tensors, axis);
-}
-Values splitToSequence(Node &n) {
-  int64_t axis = n.axis(n.attribute("axis", int64_t(0)));
-  Dim whole = n.shape()[size_t(axis)];
-  bool keeps = n.has(1) || n.attribute("keepdims", int64_t(1));
-  if (!whole.isStatic())
-    n.unsupported("a split", whole);
-  std::vector<int64_t> sizes;
-  if (n.has(1) && n.rank(1) == 1) {
-    sizes = n.integers(1);
-  } else {
-    int64_t part = std::max<int64_t>(n.has(1) ? n.integer(1) : 1, 1);
-    if (whole.value() / part > kMaxSequence)
-      n.unsupported("a sequence of more than " + std::to_string(kMaxSequence) + " tensors");
-    for (int64_t left = whole.value(); left > 0; left -= part)
-      sizes.push_back(std::min(part, left));
-  }
-  std::vector<Value> parts;
-  for (const Tensor &part : split(n[0], sizes, axis))
-    parts.push_back(keeps ? part : squeeze(part, {axis}));
-  return Value::sequenceOf(std::move(parts));
-}
-
-// ---- optional values: their presence is known during import
-
-Values optionalOf(Node &n) { return n.inputCount() ? n.value(0) : Value(); }
-Values optionalHasElement(Node &n) { return whole(n.has(0), DType::boolean); }
-Values optionalGetElement(Node &n) { return n.value(0); }
-
 constexpr OpEntry table[] = {
-    {"ConcatFromSequence", concatFromSequence},
-    {"If", ifElse},
     {"Loop", loop},
-    {"Optional", optionalOf},
-    {"OptionalGetElement", optionalGetElement},
-    {"OptionalHasElement", optionalHasElement},
     {"Scan", scan},
-    {"SequenceAt", sequenceAt},
-    {"SequenceConstruct", sequenceConstruct},
-    {"SequenceEmpty", sequenceEmpty},
-    {"SequenceErase", sequenceErase},
-    {"SequenceInsert", sequenceInsert},
-    {"SequenceLength", sequenceLength},
-    {"SplitToSequence", splitToSequence},
 };
 
 } // namespace
 
-std::span<const OpEntry> controlOps() { return table; }
+std::span<const OpEntry> loopOps() { return table; }
 
 } // namespace burin::onnx
