@@ -168,6 +168,33 @@ int writeStates(const std::string &folder) {
   add("states-training", learning(), "learn", batch);
   add("states-read-only", learning(), "predict", {batch[0]});
 
+  // Branches, loops that depend on data, and random numbers.
+  Parameter total = Parameter::state(zeros({2}), "total");
+  Program controlled;
+  controlled.add("main",
+                 [&](const Tensor &x, const Tensor &index) {
+                   Tensor twice = x * 2, bias = tensor({0.5, 0.25});
+                   Tensor one = cond(x.sum() > 0, [&] { return twice + bias; }, [&] { return x * bias; });
+                   Tensor two =
+                       switch_case(index.sum(), [&] { return one; }, [&] { return one + twice; }, [&] { return -one; });
+                   auto turn = [&](const Tensor &v) { return v + abs(two) + bias; };
+                   Tensor last = while_loop([](const Tensor &v) { return v.sum() < 20; }, turn, total.value());
+                   total.set(last * 0.5);
+                   return std::tuple(two, last);
+                 },
+                 {{DType::f32, {2}}, {DType::i64, {1}}});
+  add("states-control", std::move(controlled), "main", {{DType::f32, {2}}, {DType::i64, {1}}});
+  Generator generator(-11);
+  Program random;
+  random.add("main",
+             [&](const Tensor &x) {
+               Dim n = x.size(0);
+               return std::tuple(generator.rand({n}), generator.randn({n, 3}), generator.randint(-3, 9, {n}),
+                                 generator.bernoulli(sigmoid(x)), generator.uniform({n}, -1, 2, DType::f64));
+             },
+             {{DType::f32, {Dim("n")}}});
+  add("states-random", std::move(random), "main", {{DType::f32, {7}}});
+
   auto attending = [] {
     nn::KVCache cache(/*batch=*/2, /*heads=*/2, /*length=*/7, /*size=*/4);
     auto attend = [cache](const Tensor &x, const Tensor &positions) {

@@ -19,17 +19,21 @@ import onnxruntime
 
 DTYPES = {"f32": numpy.float32, "f64": numpy.float64, "f16": numpy.float16, "bf16": ml_dtypes.bfloat16,
           "i8": numpy.int8, "u8": numpy.uint8, "i16": numpy.int16, "i32": numpy.int32, "i64": numpy.int64,
-          "bool": numpy.bool_}
+          "bool": numpy.bool_, "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2}
+# Floats that numpy does not have, with ONNX's types.
+NARROW = {numpy.dtype(ml_dtypes.bfloat16): onnx.TensorProto.BFLOAT16,
+          numpy.dtype(ml_dtypes.float8_e4m3fn): onnx.TensorProto.FLOAT8E4M3FN,
+          numpy.dtype(ml_dtypes.float8_e5m2): onnx.TensorProto.FLOAT8E5M2}
 # Relative to the largest value compared, and absolute. ONNX Runtime keeps factors of fused nodes in f32 even in f64
 # models.
-TOLERANCES = {"f32": 2e-5, "f64": 1e-7, "f16": 5e-3, "bf16": 4e-2}
+TOLERANCES = {"f32": 2e-5, "f64": 1e-7, "f16": 5e-3, "bf16": 4e-2, "f8e4m3fn": 0, "f8e5m2": 0}
 
 
-def withoutBfloat16(model):
-    """Converts bf16 outputs to f32, as numpy has no bf16."""
+def withoutNarrowFloats(model):
+    """Converts outputs of types that numpy does not have to f32."""
     for output in model.graph.output:
         kind = output.type.tensor_type
-        if kind.elem_type == onnx.TensorProto.BFLOAT16:
+        if kind.elem_type in NARROW.values():
             kind.elem_type = onnx.TensorProto.FLOAT
             name, output.name = output.name, output.name + " as f32"
             model.graph.node.append(onnx.helper.make_node("Cast", [name], [output.name], to=onnx.TensorProto.FLOAT))
@@ -44,16 +48,16 @@ def session(model):
 
 
 def value(array):
-    if array.dtype == ml_dtypes.bfloat16:
-        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(numpy.uint16),
-                                                                      onnx.TensorProto.BFLOAT16)
+    if array.dtype in NARROW:
+        bits = array.view(numpy.uint16 if array.itemsize == 2 else numpy.uint8)
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, NARROW[array.dtype])
     return onnxruntime.OrtValue.ortvalue_from_numpy(array)
 
 
 def run(model, inputs):
     """Returns the outputs, or None if ONNX Runtime has no kernel for an op."""
     try:
-        loaded = session(withoutBfloat16(model))
+        loaded = session(withoutNarrowFloats(model))
         names = [i.name for i in loaded.get_inputs()]
         outputs = loaded.run_with_ort_values(None, dict(zip(names, map(value, inputs))))
     except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
@@ -67,7 +71,7 @@ def run(model, inputs):
 
 def difference(got, want, kind):
     """Returns the first difference, or ""."""
-    if kind == "bf16":
+    if want.dtype in NARROW:
         want = want.astype(numpy.float32)
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"

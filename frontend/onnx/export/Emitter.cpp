@@ -212,6 +212,8 @@ Ref GraphEmitter::reshape(const Ref &x, const Shape &from, const Shape &to) {
 // ---- values
 
 Ref GraphEmitter::full(const Ref &scalar, const Shape &shape) {
+  if (isFloat8(scalar.dtype)) // which Expand does not take
+    return cast(full(cast(scalar, DType::f16), shape), scalar.dtype);
   return shape.empty() ? scalar : node("Expand", {scalar, sizes(shape)});
 }
 
@@ -238,7 +240,7 @@ Ref GraphEmitter::valueOf(mlir::Value value) {
     llvm::ArrayRef<char> bytes = ir::constantBytes(constant.getValue(), storage.back());
     ref = this->constant(ir::specOf(value), bytes, parameters.lookup(value));
   } else if (auto broadcast = mlir::dyn_cast<ir::BroadcastToOp>(op)) {
-    ref = node("Expand", {valueOf(broadcast.getX()), sizes(ir::shapeOf(value))});
+    ref = full(valueOf(broadcast.getX()), ir::shapeOf(value));
   } else {
     ref = splat(value);
   }

@@ -34,6 +34,8 @@ public:
   /// Makes `stem` unique; returns it unchanged if it is free.
   std::string nameFor(const std::string &stem);
   void bind(mlir::Value value, Ref ref);
+  /// Forgets what a value has been translated to.
+  void unbind(mlir::Value value) { values.erase(value); }
   /// Whether a node computes the value of this name.
   bool isResult(const std::string &name) const { return results.count(name) != 0; }
 
@@ -131,6 +133,7 @@ struct ExportRule {
   DType (*computedIn)(DType) = inSingle;
 };
 std::span<const ExportRule> elementwiseExports();
+std::span<const ExportRule> randomExports();
 std::span<const ExportRule> reductionExports();
 std::span<const ExportRule> shapeExports();
 std::span<const ExportRule> selectionExports();

@@ -13,24 +13,14 @@ namespace {
 const ExportRule *findRule(std::string_view op) {
   static const auto rules = [] {
     std::unordered_map<std::string_view, const ExportRule *> byName;
-    for (auto family : {elementwiseExports(), reductionExports(), shapeExports(), selectionExports(), neuralExports()})
+    for (auto family : {elementwiseExports(), neuralExports(), randomExports(), reductionExports(), selectionExports(),
+                        shapeExports()})
       for (const ExportRule &rule : family)
         byName.emplace(rule.op, &rule);
     return byName;
   }();
   auto at = rules.find(op);
   return at == rules.end() ? nullptr : at->second;
-}
-
-/// Why an op that programs can trace has no ONNX form, or null.
-const char *unsupported(mlir::Operation *op) {
-  if (mlir::isa<ir::IfOp>(op))
-    return "export of cond and switch_case to ONNX is not supported; compute both results and select with where";
-  if (mlir::isa<ir::WhileOp>(op))
-    return "export of while_loop to ONNX is not supported; use scan if the number of iterations is a size";
-  if (mlir::isa<ir::RandomKeyOp>(op))
-    return "export of random numbers from a generator to ONNX is not supported; pass the numbers as an input";
-  return nullptr;
 }
 
 /// The operator that the op's definition names.
@@ -112,10 +102,12 @@ private:
       return {};
     if (auto scan = mlir::dyn_cast<ir::ScanOp>(op))
       return loop(scan);
+    if (auto branch = mlir::dyn_cast<ir::IfOp>(op))
+      return ifElse(branch);
+    if (auto loop = mlir::dyn_cast<ir::WhileOp>(op))
+      return whileLoop(loop);
     const ir::OpInfo *info = ir::opInfo(op);
     const ExportRule *rule = info ? findRule(info->name) : nullptr;
-    if (const char *reason = unsupported(op))
-      throw NoOnnxForm{reason};
     if (!rule && (!info || onnxName(info->name).empty()))
       throw NoOnnxForm{"there is no such operator; save the traced graph, not one that passes have changed"};
     OpEmitter emitter(graph, op, rule ? rule->computedIn : inSingle);
@@ -181,6 +173,82 @@ private:
       add(state);
     for (mlir::Value result : results)
       add(result);
+  }
+
+  /// Adds the ops of a function, and returns its results. It may be called again with other arguments.
+  Refs inlined(mlir::func::FuncOp function, const Refs &arguments) {
+    for (auto [argument, ref] : llvm::zip(function.getArguments(), arguments))
+      graph.bind(argument, ref);
+    for (mlir::Operation &op : function.front().without_terminator()) {
+      auto constant = mlir::dyn_cast<ir::ConstantOp>(op);
+      if (constant && constant.getName() && !graph.parameters.contains(constant))
+        graph.parameters[constant] = graph.nameFor(constant.getName()->str());
+      for (mlir::Value result : op.getResults())
+        if (!constant)
+          graph.unbind(result);
+    }
+    for (mlir::Operation &op : function.front().without_terminator())
+      attempt(&op, [&] { bind(&op, emit(&op)); });
+    Refs results;
+    for (mlir::Value value : function.front().getTerminator()->getOperands())
+      results.push_back(graph.valueOf(value));
+    return results;
+  }
+
+  /// Makes values outputs of the present subgraph, under names of their own.
+  void addOutputs(const Refs &refs, mlir::TypeRange types) {
+    for (auto [ref, type] : llvm::zip(refs, types))
+      graph.model.outputs.push_back({graph.node("Identity", {ref}, {}, ref.dtype).name, ir::specOf(type)});
+  }
+
+  Refs valuesOf(mlir::ValueRange list) {
+    Refs refs;
+    for (mlir::Value value : list)
+      refs.push_back(graph.valueOf(value));
+    return refs;
+  }
+
+  static Refs typed(Refs refs, mlir::ResultRange results) {
+    for (auto [ref, value] : llvm::zip(refs, results))
+      ref.dtype = ir::dtypeOf(value);
+    return refs;
+  }
+
+  /// The branches see the values around them, so the inputs need no counterpart.
+  Refs ifElse(ir::IfOp op) {
+    const Refs inputs = valuesOf(op.getInputs());
+    auto branch = [&](bool condition) {
+      auto function = mlir::cast<mlir::func::FuncOp>(op.branch(condition));
+      return graph.subgraph(function.getName().str(),
+                            [&] { addOutputs(inlined(function, inputs), op.getResultTypes()); });
+    };
+    OutAttributes branches{{"then_branch", branch(true)}, {"else_branch", branch(false)}};
+    return typed(graph.nodes("If", {graph.valueOf(op.getCondition())}, op.getNumResults(), branches), op.getResults());
+  }
+
+  /// ONNX's Loop takes the condition before the first iteration, and its body computes the next one.
+  Refs whileLoop(ir::WhileOp op) {
+    auto condition = mlir::cast<mlir::func::FuncOp>(op.conditionFunction());
+    auto turn = mlir::cast<mlir::func::FuncOp>(op.bodyFunction());
+    const Refs inputs = valuesOf(op.getInputs());
+    const auto carried = std::ptrdiff_t(op.getCarried());
+    const Ref first = inlined(condition, inputs).front();
+    auto body = graph.subgraph(turn.getName().str(), [&] {
+      Refs arguments = inputs;
+      graph.model.inputs.push_back({graph.nameFor("iteration"), {DType::i64, {}}});
+      graph.model.inputs.push_back({graph.nameFor("condition"), {DType::boolean, {}}});
+      for (std::ptrdiff_t i = 0; i < carried; ++i) {
+        arguments[size_t(i)].name = graph.nameFor("state");
+        graph.model.inputs.push_back({arguments[size_t(i)].name, ir::specOf(turn.getArgument(unsigned(i)))});
+      }
+      Refs next = inlined(turn, arguments);
+      std::copy(next.begin(), next.end(), arguments.begin());
+      addOutputs(inlined(condition, arguments), condition.getResultTypes());
+      addOutputs(next, op.getResultTypes());
+    });
+    Refs given{{}, first};
+    given.insert(given.end(), inputs.begin(), inputs.begin() + carried);
+    return typed(graph.nodes("Loop", given, size_t(carried), {{"body", body}}), op.getResults());
   }
 
   void bind(mlir::Operation *op, const Refs &refs) {

@@ -168,78 +168,18 @@ Refs triangle(const OpEmitter &e) {
                        {{"upper", int64_t(e.info.name == std::string_view("triu"))}})};
 }
 
-// ---- random numbers: ONNX's generators give others, but with a static shape burin's are constants
-
-/// The value of an op without operands.
-Ref evaluated(const OpEmitter &e, mlir::Operation *op, const TensorSpec &spec) {
-  constexpr int64_t kMaxElements = 1 << 24;
-  Dim count = elements(spec.shape);
-  if (!count.isStatic())
-    throw NoOnnxForm{"ONNX's generators give other numbers; give the result " + str(spec) +
-                     " a fixed shape, or make "
-                     "it an input"};
-  auto results = ir::evaluate(op, {}, {.roundF32 = true, .maxElements = kMaxElements});
-  if (failed(results))
-    throw NoOnnxForm{str(spec) + " is too large to be stored"};
-  return e.graph.stored(results->front());
-}
-
-Refs random(const OpEmitter &e) {
-  if (e.op->getNumOperands() != 0)
-    throw NoOnnxForm{"ONNX's generators take no key; make the random tensor " + str(e.result()) + " an input"};
-  return {evaluated(e, e.op, e.result())};
-}
-
-/// True where a uniform number is below the probability.
-Refs bernoulli(const OpEmitter &e) {
-  if (e.op->getNumOperands() != 1)
-    throw NoOnnxForm{"ONNX's generators take no key; make the random tensor " + str(e.spec()) + " an input"};
-  mlir::OpBuilder builder(e.op);
-  TensorSpec spec{e.spec().dtype == DType::f64 ? DType::f64 : DType::f32, e.shape()};
-  mlir::Operation *uniform = ir::createOp(builder, e.op->getLoc(), *ir::findOp("random_uniform"), {},
-                                          {spec.shape, e.attr<int64_t>("seed"), 0.0, 1.0, spec.dtype});
-  if (!uniform)
-    throw NoOnnxForm{"it cannot be evaluated"};
-  Ref numbers;
-  try {
-    numbers = evaluated(e, uniform, spec);
-  } catch (...) {
-    uniform->erase();
-    throw;
-  }
-  uniform->erase();
-  Ref probability = e.graph.cast(e.raw(0), spec.dtype);
-  return {e.graph.node("Less", {numbers, probability}, {}, DType::boolean)};
-}
-
 Refs identity(const OpEmitter &e) { return {e.raw(0)}; }
 
 } // namespace
 
 std::span<const ExportRule> shapeExports() {
   static const ExportRule rules[] = {
-      {"reshape", reshape, asIs},
-      {"squeeze", squeeze, asIs},
-      {"unsqueeze", unsqueeze, asIs},
-      {"transpose", nullptr, asIs},
-      {"slice", slice, asIs},
-      {"flip", flip, asIs},
-      {"concat", concat, asIs},
-      {"stack", stack, asIs},
-      {"split", split, asIs},
-      {"tile", tile, asIs},
-      {"pad", pad, asIs},
-      {"take", select, asIs},
-      {"gather", select, asIs},
-      {"scatter", scatter},
-      {"iota", iota, asIs},
-      {"tril", triangle, asIs},
-      {"triu", triangle, asIs},
-      {"random_uniform", random, asIs},
-      {"random_normal", random, asIs},
-      {"random_integers", random, asIs},
-      {"bernoulli", bernoulli, asIs},
-      {"dropout", identity, asIs},
+      {"reshape", reshape, asIs},   {"squeeze", squeeze, asIs}, {"unsqueeze", unsqueeze, asIs},
+      {"transpose", nullptr, asIs}, {"slice", slice, asIs},     {"flip", flip, asIs},
+      {"concat", concat, asIs},     {"stack", stack, asIs},     {"split", split, asIs},
+      {"tile", tile, asIs},         {"pad", pad, asIs},         {"take", select, asIs},
+      {"gather", select, asIs},     {"scatter", scatter},       {"iota", iota, asIs},
+      {"tril", triangle, asIs},     {"triu", triangle, asIs},   {"dropout", identity, asIs},
   };
   return rules;
 }
