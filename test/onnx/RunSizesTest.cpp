@@ -95,6 +95,10 @@ TEST_CASE("Reshape, Expand, Tile, Pad and Split take shapes that are inputs") {
   CHECK(floats(expanded.run({rows(1, 1) + 7, list({2, 2})})[0]) == std::vector<float>{7, 7, 7, 7});
   CHECK(floats(expanded.run({rows(2, 1), list({1, 2})})[0]) == std::vector<float>{0, 0, 1, 1});
   CHECK(floats(expanded.run({rows(2, 1), list({2, 3})})[0]) == std::vector<float>{0, 0, 0, 1, 1, 1});
+  Graph three = nodeOf("Expand", {"3", "1"}, {"2"});
+  for (int64_t rows : {1, 3})
+    CHECK(three.run({zeros({3, 1}), list({rows, 2})})[0].shape() == Shape{3, 2});
+  CHECK(!problemOf(three, {zeros({3, 1}), list({2, 2})}).empty());
   Graph tiled = nodeOf("Tile", {"n", "2"}, {"2"});
   CHECK(floats(tiled.run({rows(1, 2), list({2, 2})})[0]) == std::vector<float>{0, 1, 0, 1, 0, 1, 0, 1});
   CHECK(tiled.run({rows(1, 2), list({0, 1})})[0].shape() == Shape{0, 2});

@@ -130,7 +130,7 @@ Ref clippedIndices(GraphEmitter &g, const Ref &given, const Ref &n) {
 /// is then cut off.
 Refs scatter(const OpEmitter &e) {
   GraphEmitter &g = e.graph;
-  const std::string reduction = e.attr<std::string>("reduction");
+  const std::string &reduction = e.attr<std::string>("reduction");
   const bool isSet = reduction == "set";
   const int64_t axis = e.attr<int64_t>("axis");
   OutAttributes attributes{{"axis", axis}};

@@ -155,12 +155,27 @@ Tensor Node::constant(size_t input) const {
   Tensor tensor = (*this)[input];
   if (std::optional<Tensor> known = constantOf(value(input)))
     return *known;
-  std::vector<std::string> names = Trace::active()->inputsBehind(tensor);
-  std::string message =
-      "its input " + quoted(proto.inputs[input]) + " must be known when the model is compiled, but depends on the data";
+  unsupportedData("its input " + quoted(proto.inputs[input]), input);
+}
+
+void Node::unsupportedData(const std::string &what, size_t input) const {
+  std::vector<std::string> names = Trace::active()->inputsBehind((*this)[input]);
+  std::string message = what + " must be known when the model is compiled, but depends on the data";
   if (!names.empty())
     message += " of " + listed(names) + "\n  give a value once and for all with --fix " + names[0] + "=@FILE";
   unsupported(message);
+}
+
+Shape Node::knownSizes(size_t input) const {
+  if (std::optional<Contents> known = contents(input))
+    return known->elements;
+  std::vector<int64_t> numbers = integers(input);
+  return {numbers.begin(), numbers.end()};
+}
+
+bool Node::isComputed(const Dim &size) const {
+  std::optional<Dim::Symbol> symbol = size.symbol();
+  return symbol && !importer.isOfInputs(*symbol);
 }
 
 /// The elements of an integer vector. Of a Concat, those of each of its inputs, so that sizes beside numbers that
@@ -409,43 +424,6 @@ const NarrowType *Node::narrow(size_t input) const { return has(input) ? narrowT
 const NarrowType *Node::narrow(std::string_view name) const {
   const AttributeProto *found = find(name, AttributeType::Int);
   return found ? narrowType(DataType(found->i)) : nullptr;
-}
-
-Tensor wrapped(const Tensor &x, const NarrowType &type) {
-  if (type.bits == 64)
-    return x;
-  const int64_t ones = (int64_t(1) << type.bits) - 1, sign = type.isSigned ? int64_t(1) << (type.bits - 1) : 0;
-  const Tensor low = bitwise_and(x, full({}, double(ones), x.dtype()));
-  return type.isSigned ? bitwise_xor(low, full({}, double(sign), x.dtype())) - full({}, double(sign), x.dtype()) : low;
-}
-
-void keepNarrow(const Node &n, Values &results) {
-  const NarrowType *type = nullptr;
-  if (n.op() == "Constant" || n.op() == "ConstantOfShape")
-    type = n.hasAttribute("value") ? n.narrowOfTensor("value") : nullptr;
-  else if (n.op() == "Cast")
-    type = n.narrow("to");
-  else if (n.op() == "QuantizeLinear")
-    type = n.has(2) ? n.narrow(2) : n.narrow("output_dtype");
-  else if (n.op() == "CastLike")
-    type = n.narrow(1);
-  else
-    for (size_t i = 0; i < n.inputCount() && !type; ++i)
-      type = n.narrow(i);
-  if (!type)
-    return;
-  constexpr std::string_view wrapping[] = {"Add",       "BitShift",   "BitwiseNot", "Cast", "CastLike",
-                                           "CumSum",    "MatMul",     "Mul",        "Neg",  "Pow",
-                                           "ReduceSum", "ReduceProd", "Sub",        "Sum"};
-  const bool wraps = std::find(std::begin(wrapping), std::end(wrapping), n.op()) != std::end(wrapping);
-  for (Value &result : results) {
-    if (result.sequence || !result.defined() ||
-        (result.contents ? result.contents->dtype : result.tensor.dtype()) != type->dtype)
-      continue;
-    if (wraps && !result.contents)
-      result.tensor = wrapped(result.tensor, *type);
-    result.narrow = type->type;
-  }
 }
 
 // ---- the table

@@ -104,6 +104,10 @@ public:
     Tensor tensor() const { return size ? detail::sizeTensor(*size) : value; }
   };
   std::vector<Element> elements(size_t input) const;
+  /// As sizes(), but every element must follow from sizes.
+  Shape knownSizes(size_t input) const;
+  /// Whether a size is a symbol that the run computes.
+  bool isComputed(const Dim &size) const;
   std::vector<int64_t> integers(size_t input) const;
   std::vector<double> reals(size_t input) const;
   int64_t integer(size_t input) const;
@@ -151,6 +155,9 @@ public:
   [[noreturn]] void unsupported(const std::string &what) const;
   /// `what` of a symbolic size is not supported: names the size and, if inputs determine it, how to fix it.
   [[noreturn]] void unsupported(const std::string &what, const Dim &size) const;
+  /// `what` must be known, but depends on data: names the inputs of the graph that the input depends on, and how to fix
+  /// them.
+  [[noreturn]] void unsupportedData(const std::string &what, size_t input) const;
 
 private:
   Importer &importer;

@@ -1,6 +1,8 @@
 #include "frontend/onnx/import/Tensors.h"
+#include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "frontend/onnx/import/Import.h"
+#include "frontend/onnx/import/Node.h"
 #include "frontend/tensor/core/TensorState.h"
 #include <algorithm>
 #include <cerrno>
@@ -231,6 +233,44 @@ const TensorReader::MappingRef &TensorReader::open(std::string_view location, co
                 what + " cannot be read from " + quoted(location) + ": " + problem +
                     (isMissing ? "\n  copy this file beside the model too" : ""));
   return external.emplace(std::string(location), std::move(mapping)).first->second;
+}
+
+// ---- values of narrow types
+
+Tensor wrapped(const Tensor &x, const NarrowType &type) {
+  if (type.bits == 64)
+    return x;
+  const int64_t ones = (int64_t(1) << type.bits) - 1, sign = type.isSigned ? int64_t(1) << (type.bits - 1) : 0;
+  const Tensor low = bitwise_and(x, full({}, double(ones), x.dtype()));
+  return type.isSigned ? bitwise_xor(low, full({}, double(sign), x.dtype())) - full({}, double(sign), x.dtype()) : low;
+}
+
+void keepNarrow(const Node &n, Values &results) {
+  const NarrowType *type = nullptr;
+  if (n.op() == "Constant" || n.op() == "ConstantOfShape")
+    type = n.hasAttribute("value") ? n.narrowOfTensor("value") : nullptr;
+  else if (n.op() == "Cast")
+    type = n.narrow("to");
+  else if (n.op() == "QuantizeLinear")
+    type = n.has(2) ? n.narrow(2) : n.narrow("output_dtype");
+  else if (n.op() == "CastLike")
+    type = n.narrow(1);
+  else
+    for (size_t i = 0; i < n.inputCount() && !type; ++i)
+      type = n.narrow(i);
+  if (!type)
+    return;
+  constexpr std::string_view wrapping[] = {"Add", "BitShift", "BitwiseNot", "CumSum",     "MatMul", "Mul",
+                                           "Neg", "Pow",      "ReduceSum",  "ReduceProd", "Sub",    "Sum"};
+  const bool wraps = std::find(std::begin(wrapping), std::end(wrapping), n.op()) != std::end(wrapping);
+  for (Value &result : results) {
+    if (result.sequence || !result.defined() ||
+        (result.contents ? result.contents->dtype : result.tensor.dtype()) != type->dtype)
+      continue;
+    if (wraps && !result.contents)
+      result.tensor = wrapped(result.tensor, *type);
+    result.narrow = type->type;
+  }
 }
 
 } // namespace burin::onnx

@@ -116,7 +116,7 @@ Values maxUnpool(Node &n) {
   if (!n.has(2))
     return y;
   Ints after;
-  Shape whole = n.sizes(2);
+  Shape whole = n.knownSizes(2);
   for (size_t d = 0; d < inner.size(); ++d)
     if (Dim more = d < whole.size() ? whole[d] - inner[d] : Dim(-1); more.isStatic() && more.value() >= 0)
       after.push_back(more.value());

@@ -1,5 +1,6 @@
 // Elementwise ops.
 #include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/Tensors.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include <cmath>
 
@@ -164,9 +165,15 @@ Tensor castInto(Node &n, DType to) {
 Values castTo(Node &n) {
   if (!n.hasAttribute("to"))
     n.fail("it needs the attribute \"to\"");
+  if (const NarrowType *narrow = n.narrow("to"))
+    return wrapped(n[0].to(DType::i64), *narrow).to(narrow->dtype);
   return castInto(n, n.attributeType("to", DType::f32));
 }
-Values castLike(Node &n) { return castInto(n, n.dtype(1)); }
+Values castLike(Node &n) {
+  if (const NarrowType *narrow = n.narrow(1))
+    return wrapped(n[0].to(DType::i64), *narrow).to(narrow->dtype);
+  return castInto(n, n.dtype(1));
+}
 Values identity(Node &n) { return n.value(0); }
 
 constexpr OpEntry table[] = {

@@ -119,7 +119,8 @@ Values selectedBranch(Node &n, const Values &yes, const Values &no) {
     try {
       results.push_back(branchOf({condition, {}}, one(left), one(right)).front());
     } catch (const DifferentRanks &problem) {
-      n.unsupported("its branches give " + problem.shapes + ", of different numbers of dimensions");
+      n.unsupportedData("its branches give " + problem.shapes + ", of different numbers of dimensions: the condition",
+                        0);
     }
   }
   return results;
@@ -149,8 +150,7 @@ Values ifElse(Node &n) {
       return selectedBranch(n, run(thenBranch), run(elseBranch));
   }
   if (!isOfSizes)
-    n.unsupported("its branches give " + shapes + ", of different numbers of dimensions; which one is taken must be " +
-                  "known when the model is compiled");
+    n.unsupportedData("its branches give " + shapes + ", of different numbers of dimensions: the condition", 0);
   bool isTrue = n.decide(shapes);
   requireEqual(sizes->elements[0], int64_t(isTrue));
   return run(isTrue ? thenBranch : elseBranch);

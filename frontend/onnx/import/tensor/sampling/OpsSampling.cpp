@@ -202,7 +202,10 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
   else if (sizes.empty() && n.hasAttribute("scales"))
     scales = n.attributeReals("scales");
   if (sizes.empty() && scales.empty() && n.has(sizesInput))
-    sizes = n.sizes(sizesInput);
+    sizes = sampler.antialias || sampler.excludesOutside || sampler.transform == "tf_crop_and_resize" ||
+                    n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch"
+                ? n.knownSizes(sizesInput)
+                : n.sizes(sizesInput);
   if (scales.size() != axes.size() && sizes.size() != axes.size())
     n.fail("it needs one scale or one size for each dimension");
   if (sampler.transform == "tf_crop_and_resize")

@@ -231,10 +231,18 @@ Values expanded(Node &n) {
   for (size_t i = 1; i <= shape.size(); ++i) {
     const Dim from = shape[shape.size() - i];
     Dim &size = to[to.size() - i];
-    if (size == Dim(1)) // keeps the operand's size
+    const bool isEither = (from.isStatic() && n.isComputed(size)) || (n.isComputed(from) && size.isStatic());
+    if (size == Dim(1)) { // keeps the operand's size
       size = from;
-    else if (std::optional<Dim> joint = from != Dim(1) && from != size ? jointSize(from, size) : std::nullopt)
+    } else if (isEither && from != Dim(1)) { // the computed size is 1 or the other one
+      const Dim computed = from.isStatic() ? size : from, wide = from.isStatic() ? from : size;
+      const Dim differs = min(max(computed - 1, Dim(1) - computed), 1);
+      requireEqual(computed * differs + wide * (Dim(1) - differs), wide);
+      x = from.isStatic() ? x : repeatTo(x, int64_t(shape.size() - i), wide);
+      size = wide;
+    } else if (std::optional<Dim> joint = from != Dim(1) && from != size ? jointSize(from, size) : std::nullopt) {
       x = repeatTo(x, int64_t(shape.size() - i), size = *joint);
+    }
   }
   return broadcast_to(x, to);
 }
