@@ -70,3 +70,17 @@ TEST_CASE("Branches that differ in rank are named, with both shapes") {
   CHECK(floats(bySizes.graph.run({ones({2, 5})})[0]) == std::vector<float>{-5, -5});
   CHECK(!problemOf(bySizes.graph, {ones({2, 3})}).empty());
 }
+
+TEST_CASE("Of branches that differ in rank, that one is taken whose outputs have the declared ranks") {
+  Bytes sum = branch({{"ReduceSum", {"x", "axis"}, {"a"}, {attribute("keepdims", int64_t(0))}}});
+  for (const std::vector<Bytes> &sizes : {std::vector<Bytes>{"b"}, {"b", "m"}, {"b", "m", "k"}}) {
+    ModelText model = ifOf(bySize, sum, twice);
+    model.outputs = {valueInfo("y", kFloat, sizes)};
+    Loaded loaded = loadModel(model);
+    INFO(loaded.warnings.front());
+    const bool isSum = sizes.size() != 2; // the first one if none has the declared rank
+    CHECK(str(loaded.graph.outputs()[0]) == (isSum ? "y: f32[b]" : "y: f32[b, n*2]"));
+    CHECK(loaded.graph.run({ones({2, isSum ? 5 : 3})})[0].shape() == (isSum ? Shape{2} : Shape{2, 6}));
+    CHECK(contains(loaded.warnings.back(), isSum ? "the condition is false are refused" : "is true are refused"));
+  }
+}

@@ -144,34 +144,51 @@ std::optional<Graph> importGraph(const ImportTask &task, const Location &where) 
   const InputSizes initial(freeInputs(task, where), task.options.sizes, where);
   InputSizes sizes = initial;
   Decisions decisions;
+  struct Imported {
+    Graph graph;
+    std::vector<std::string> warnings;
+  };
+  std::optional<Imported> unlikely; // its outputs have other ranks than declared
+  auto accept = [&](Imported result) {
+    for (const std::string &warning : result.warnings)
+      if (task.options.warn)
+        task.options.warn(warning);
+    return std::move(result.graph);
+  };
   for (int pass = 1;; ++pass) {
     Trace::SizePairs assumed;
     std::vector<std::string> warnings, problems;
     ImportTask mine = task;
     mine.problems = task.problems ? &problems : nullptr;
     mine.decisions = &decisions;
+    bool isOver = pass >= kMostPasses;
     try {
-      Graph graph = Importer(mine, sizes).import(assumed, warnings, where);
-      if (pass < kMostPasses && sizes.learn(assumed))
+      Importer importer(mine, sizes);
+      Imported result{importer.import(assumed, warnings, where), {}};
+      if (!isOver && sizes.learn(assumed))
         continue;
       for (const std::vector<std::string> &more : {decisions.warnings(), sizes.warnings()})
         warnings.insert(warnings.end(), more.begin(), more.end());
-      for (const std::string &warning : warnings)
-        if (task.options.warn)
-          task.options.warn(warning);
-      return graph;
+      result.warnings = std::move(warnings);
+      if (!importer.hasOtherRanks())
+        return accept(std::move(result));
+      if (!unlikely)
+        unlikely = std::move(result);
+      isOver = isOver || !decisions.goBack();
     } catch (const Error &) {
-      if (pass < kMostPasses && (sizes.learn(assumed) || sizes.learnNames()))
+      if (!isOver && (sizes.learn(assumed) || sizes.learnNames()))
         continue;
-      if (pass < kMostPasses && decisions.goBack()) {
-        sizes = initial; // facts learned in the other branch do not apply
-        continue;
-      }
-      if (problems.empty())
+      isOver = isOver || !decisions.goBack();
+      if (isOver && !unlikely && problems.empty())
         throw;
-      *task.problems = std::move(problems);
-      return std::nullopt;
+      if (isOver && !unlikely) {
+        *task.problems = std::move(problems);
+        return std::nullopt;
+      }
     }
+    if (isOver)
+      return accept(*std::move(unlikely));
+    sizes = initial; // facts learned in the other branch do not apply
   }
 }
 
@@ -316,6 +333,7 @@ void Importer::checkShape(const ValueInfo &declared, const Value &value, const L
   if (declared.kind != ValueInfo::Kind::Tensor || declared.shape.empty())
     return;
   Shape shape = computedSpec(value).shape;
+  otherRanks = otherRanks || declared.shape.size() != shape.size();
   bool fits = declared.shape.size() == shape.size();
   std::string text;
   for (size_t i = 0; i < declared.shape.size(); ++i) {

@@ -105,6 +105,8 @@ public:
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Keeps a generator alive during the import, so that it becomes a state of the graph.
   Generator keep(Generator generator) { return generators.emplace_back(std::move(generator)); }
+  /// Whether an output has another number of dimensions than the model declares.
+  bool hasOtherRanks() const { return otherRanks; }
   bool isOfInputs(const Dim::Symbol &symbol) const { return sizes.contains(symbol); }
   /// The location of a node for errors and profiles: "model.onnx:conv1".
   Location locationOf(const NodeProto &node) const;
@@ -122,6 +124,7 @@ private:
   int recomputing = 0;  // nesting of recompute()
   int64_t followed = 0; // nodes visited by recompute() so far
   std::vector<std::string> *warnings = nullptr;
+  mutable bool otherRanks = false;
 
   std::vector<const NodeProto *> nodesBehind(std::string_view name, const GivenValues &given, const NodeProto &by,
                                              const Scope &scope);

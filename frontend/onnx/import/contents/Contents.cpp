@@ -128,7 +128,7 @@ static bool startsFromSizes(const Node &n) {
 }
 
 std::optional<Values> propagateContents(Node &node) try {
-  if (node.domain() != "" || !startsFromSizes(node))
+  if (!node.domain().empty() || !startsFromSizes(node))
     return std::nullopt;
   if (node.op() == "Split")
     return splitContents(node);
