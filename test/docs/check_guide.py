@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the examples, and checks that pages show their code, their output and their commands.
 
-In docs/guide.md, docs/architecture.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples;
+In docs/guide.md, docs/architecture.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples; those
+in its folders, which other tests run, need no block but a link.
 ```text blocks are parts of the output of these, where "…" stands for any text; "$ burin…" lines of ```console blocks
 are lines of commands.sh there. Relative links in all pages must lead to a file."""
 import argparse
@@ -56,6 +57,7 @@ def guideErrors(guide, sources, outputs):
             for command in re.findall(r"^\$ (burin.*)$", block, re.MULTILINE):
                 if f"{command}\n" not in sources["commands.sh"]:
                     yield f"the guide's command is not in commands.sh: {command}"
+    unused = {name for name in unused if "/" not in name or f"examples/{name})" not in guide}
     for name in sorted(unused - {"commands.sh"}):
         yield f"the guide shows nothing of docs/examples/{name}"
 
@@ -79,7 +81,8 @@ def main():
             shutil.copy(data, folder)
         commands = [[program] for program in args.programs] + [["bash", str(EXAMPLES / "commands.sh")]]
         outputs = [run(command, folder, args.tools, errors) for command in commands]
-    sources = {path.name: path.read_text() for path in EXAMPLES.iterdir() if path.suffix in (".cpp", ".c", ".sh")}
+    sources = {str(path.relative_to(EXAMPLES)): path.read_text() for path in EXAMPLES.rglob("*")
+               if path.suffix in (".cpp", ".c", ".h", ".sh")}
     pages = "".join((ROOT / name).read_text() for name in ("README.md", "docs/guide.md", "docs/architecture.md"))
     errors += guideErrors(pages, sources, outputs)
     print("\n".join(errors), file=sys.stderr)
