@@ -235,6 +235,46 @@ Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbo
   return status;
 }
 
+// ---- states that a run overwrites
+
+static bool canFail(const Artifact &a, const Plan &plan);
+static bool canFail(const Artifact &a, const Plan &plan, const Step &step) {
+  const bool asksHost = step.kind == Step::Kind::Host && plan.hostCalls[step.hostCall].kind == HostCall::Kind::Function;
+  return asksHost || !step.errorLocations.empty() ||
+         std::ranges::any_of(step.plans, [&](uint32_t plan) { return canFail(a, a.plans[plan]); });
+}
+static bool canFail(const Artifact &a, const Plan &plan) {
+  return std::ranges::any_of(plan.steps, [&](const Step &step) { return canFail(a, plan, step); });
+}
+
+/// The first step that names a state that is updated in place, among those behind all that can fail: states are
+/// overwritten only there, perhaps by several steps one after the other.
+uint32_t PlanRunner::firstUpdateOf(const Artifact &a, const Plan &plan) {
+  uint32_t first = 0;
+  for (const Symbol &symbol : plan.symbols)
+    if (symbol.kind == Symbol::Kind::Computed)
+      first = std::max(first, symbol.step);
+  for (uint32_t i = first; i < plan.steps.size(); ++i)
+    if (canFail(a, plan, plan.steps[i]))
+      first = i + 1;
+  auto isUpdated = [&](uint32_t input) {
+    if (input < plan.callerInputs())
+      return false;
+    const uint32_t state = plan.stateInputs[input - plan.callerInputs()];
+    return std::ranges::any_of(plan.stateOutputs, [&](const StateOutput &output) {
+      return output.state == state && output.update == StateOutput::Update::InPlace;
+    });
+  };
+  auto names = [&](Slot slot) {
+    if (slot.kind == Slot::Kind::Part)
+      slot = plan.parts[slot.index].whole;
+    return slot.kind == Slot::Kind::Input && isUpdated(slot.index);
+  };
+  while (first < plan.steps.size() && std::ranges::none_of(plan.steps[first].operands, names))
+    ++first;
+  return first;
+}
+
 bool PlanRunner::beginUpdates(ShapeBinding &binding) {
   const UpdateHook hook = std::exchange(updates.hook, {});
   failure = hook.begin(hook.ctx);

@@ -13,27 +13,9 @@ static int64_t nowNs() {
   return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// A state that is updated in place is overwritten by the last step that names it.
-static uint32_t firstUpdateOf(const Plan &plan) {
-  auto first = uint32_t(plan.steps.size());
-  for (const StateOutput &output : plan.stateOutputs) {
-    if (output.update != StateOutput::Update::InPlace)
-      continue;
-    const size_t input =
-        plan.callerInputs() + size_t(std::ranges::find(plan.stateInputs, output.state) - plan.stateInputs.begin());
-    auto names = [&](const Slot &slot) { return slot.kind == Slot::Kind::Input && slot.index == input; };
-    uint32_t last = 0;
-    for (uint32_t i = 0; i < plan.steps.size(); ++i)
-      if (std::ranges::any_of(plan.steps[i].operands, names))
-        last = i;
-    first = std::min(first, last);
-  }
-  return first;
-}
-
 PlanRunner::PlanRunner(RunContext &context, uint32_t index)
     : context(context), index(index), plan(context.program->artifact().plans[index]),
-      pieces(context.program->stages(index)), firstUpdate(firstUpdateOf(plan)) {
+      pieces(context.program->stages(index)), firstUpdate(firstUpdateOf(context.program->artifact(), plan)) {
   outputMemory.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     outputMemory.emplace_back(context.exchange);

@@ -133,6 +133,7 @@ private:
     return !updates.hook.begin || steps.back().index < firstUpdate || beginUpdates(binding);
   }
   bool beginUpdates(ShapeBinding &binding);
+  static uint32_t firstUpdateOf(const Artifact &a, const Plan &plan);
   bool hasFailed() const { return error.any() || !failure.ok(); }
   /// After a failure: runs those of a group of steps that come before it in the plan, as they may fail, too. Steps that
   /// overwrite a state come after all that can fail.

@@ -260,7 +260,8 @@ private:
       if (dep >= index)
         return fail(text("depends on step ", dep, ", which does not come before it"));
     if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !exprs(s.blocks) || !expr(s.gpuScratchBytes) ||
-        !expr(s.flops) || !expr(s.bytes) || !location(s.location))
+        !expr(s.flops) || !expr(s.bytes) || !location(s.location) ||
+        !std::ranges::all_of(s.errorLocations, [&](uint32_t id) { return location(id); }))
       return false;
     if (s.kind == Step::Kind::Kernel ? !takesSizes(s)
         : s.kind == Step::Kind::Host ? !asksHost(s, index)
@@ -351,9 +352,11 @@ private:
   bool takesCarried(const Step &s) {
     const Plan &condition = a.plans[s.plans[0]], &body = a.plans[s.plans[1]];
     size_t inputs = body.inputs.size(), carried = body.outputs.size();
-    return (s.operands.size() == inputs + 2 * carried && carried <= inputs && condition.inputs.size() == inputs &&
-            condition.outputs.size() == 1) ||
-           fail("the operands of a loop do not fit its functions");
+    if (s.operands.size() != inputs + 2 * carried || carried > inputs || condition.inputs.size() != inputs ||
+        condition.outputs.size() != 1)
+      return fail("the operands of a loop do not fit its functions");
+    const TensorInfo &goesOn = condition.outputs[0];
+    return (goesOn.dtype == DType::boolean && goesOn.dims.empty()) || fail("the condition of a loop is not one bool");
   }
 };
 

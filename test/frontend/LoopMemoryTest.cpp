@@ -1,5 +1,6 @@
 // Values that a loop carries use one buffer or two: memory, results, gradients and errors.
 #include "test/frontend/MemoryUse.h"
+#include <burin/graph/host.h>
 
 namespace {
 
@@ -352,4 +353,72 @@ TEST_CASE("a loop whose body leaves its states as they are has no steps") {
   auto same = jit(
       [&](const Tensor &x) { return fori_loop(0, 2, [&](const Tensor &, const Tensor &s) { return s * one; }, x); });
   CHECK(floats(same(tensor({1.0f, 2.0f, 3.0f}))) == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("a state that several steps overwrite, behind a C++ function that may fail") {
+  const Tensor start = tensor({1.0f, 2.0f, 3.0f, 4.0f}).reshape({4, 1});
+  Parameter p = Parameter::state(start + 0, "p");
+  std::function<void()> during = [] {};
+  auto next = [](const Tensor &v) {
+    Tensor twice = v * 2 - 1;
+    return twice + cumsum(twice, 0) * 0.25;
+  };
+  auto f = jit([&](const Tensor &x) {
+    Tensor y = host_call([&](const Tensor &v) { return during(), v; }, TensorSpec{f32, {}}, x);
+    p.set(next(next(p.value())));
+    return y;
+  });
+  Tensor x = tensor(1.0f), want = start, held;
+  f(x).wait();
+  want = next(next(want));
+  CHECK(areSame(p.value(), want));
+  const void *place = p->bytes().data();
+  f(x).wait();
+  want = next(next(want));
+  CHECK(areSame(p.value(), want));
+  CHECK(p->bytes().data() == place);
+  // A handle from before the call, or from the C++ function, keeps the old value.
+  for (bool isEarly : {true, false}) {
+    held = isEarly ? p.value() : Tensor();
+    during = [&] { held = isEarly ? held : p.value(); };
+    f(x).wait();
+    CHECK(areSame(held, want));
+    want = next(next(want));
+    CHECK(areSame(p.value(), want));
+  }
+  held = {};
+  during = [] { throw std::runtime_error("no"); };
+  checkFails([&] { f(x).wait(); });
+  CHECK(areSame(p.value(), want));
+  during = [] {};
+  f(x).wait();
+  CHECK(areSame(p.value(), next(next(want))));
+}
+
+TEST_CASE("a state that is set before a loop and in it, by runs that fail there") {
+  const Tensor start = tensor({1.0f, 2.0f, 3.0f, 4.0f}).reshape({4, 1});
+  const bool isCounted = GENERATE(false, true);
+  Parameter p = Parameter::state(start + 0, "p");
+  auto f = jit([&](const Tensor &n) {
+    p.set(setRow(tensor(int64_t(0)), p.value()) * 2);
+    auto body = [&](const Tensor &i, const Tensor &v) { return p.set(setRow(n + i - 3, p.value())), v + 1; };
+    return isCounted
+               ? fori_loop(0, 3, body, tensor(0))
+               : fori_loop(
+                     n - 3, n, [&](const Tensor &i, const Tensor &v) { return p.set(setRow(i, p.value())), v + 1; },
+                     tensor(0));
+  });
+  Tensor want = start;
+  for (int64_t n : {3, 5, 4, 5, 3}) {
+    INFO(n);
+    if (n == 5) {
+      checkFails([&] { f(tensor(n)).wait(); });
+    } else {
+      CHECK(f(tensor(n)).item<int64_t>() == 3);
+      want = setRow(tensor(int64_t(0)), want) * 2;
+      for (int64_t i = n - 3; i < n; ++i)
+        want = setRow(tensor(i), want);
+    }
+    CHECK(areSame(p.value(), want));
+  }
 }
