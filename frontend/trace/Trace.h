@@ -226,6 +226,9 @@ private:
   void addState(const CellUse &use, std::string name, const Location &where);
   mlir::FlatSymbolRefAttr makeState(const CellUse &use, std::string name, const Location &where);
   std::string nameOf(const detail::Cell &cell) const;
+  bool isNamedByModule(const detail::Cell &cell) const;
+  void refuseSameName(const CellUse &use, const std::string &name, const Location &where) const;
+  void refuseConverted(const CellUse &use, const Location &where) const;
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value liftedValue(const Tensor &tensor);

@@ -189,12 +189,37 @@ Value Trace::valueNow(const CellUse &use, const Location &where) {
                             std::shared_ptr<const void>(storage));
 }
 
+/// Throws if another state has the name that a module gives to this one: its values could not be told apart by name.
+void Trace::refuseSameName(const CellUse &use, const std::string &name, const Location &where) const {
+  auto known = graph->module->lookupSymbol<ir::StateOp>(name);
+  if (known && isNamedByModule(*use.cell))
+    throw Error(where, "graph",
+                "@" + graph->functions[index].name + " has a state \"" + name + "\", " + str(ir::specOf(use.argument)) +
+                    ", and another function has one of that name, " + str(ir::specOf(known.getType())) +
+                    ".\n  Register the modules of the functions in one module, and name the states after it: "
+                    "Program program(module)");
+}
+
+/// Throws if the parameter has been converted since the function was recorded.
+void Trace::refuseConverted(const CellUse &use, const Location &where) const {
+  const TensorSpec before = ir::specOf(use.argument), now = use.cell->value().spec(where);
+  if (before == now)
+    return;
+  const std::string name = nameOf(*use.cell);
+  throw Error(where, "graph",
+              "@" + graph->functions[index].name + " was recorded with a parameter " +
+                  (name.empty() ? "" : "\"" + name + "\" ") + "that was " + str(before) + ", and is " + str(now) +
+                  " now; convert modules before add() is called");
+}
+
 /// Adds the cell to the states of the function. The state is a symbol of the MLIR module, so that functions which use
 /// the same cell name the same state.
 void Trace::addState(const CellUse &use, std::string name, const Location &where) {
   mlir::FlatSymbolRefAttr &symbol = graph->states[use.cell.get()];
-  if (!symbol)
+  if (!symbol) {
+    refuseSameName(use, name, where);
     symbol = makeState(use, std::move(name), where);
+  }
   stateInputs.push_back(symbol);
   if (use.isSet)
     stateOutputs.push_back(symbol);
@@ -229,6 +254,13 @@ std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
   return list;
 }
 
+/// Whether the module that names the weights has this one.
+bool Trace::isNamedByModule(const detail::Cell &cell) const {
+  const Tensor value = cell.value();
+  auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(value)->value);
+  return storage && weightNames.contains(storage->get());
+}
+
 /// The name of the cell's state: that of the weight in the module, or the cell's own behind its owner's, as in
 /// "weight.momentum"; "" if it has none.
 std::string Trace::nameOf(const detail::Cell &cell) const {
@@ -248,6 +280,8 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
   size_t next = signature().inputs.size();
   for (CellUse &use : cells) {
     bool isNeeded = use.isSet || !use.argument.use_empty();
+    if (isNeeded && !isLocal(use))
+      refuseConverted(use, where);
     if (isState(use) && isNeeded) {
       TensorSpec spec = use.cell->value().spec(where);
       std::string name = nameOf(*use.cell);

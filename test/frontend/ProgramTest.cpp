@@ -203,3 +203,80 @@ TEST_CASE("mistakes with programs are named") {
   CHECK(graph.function("g").run({x})[0].to_vector<float>() == std::vector<float>{2, 4});
   CHECK_ERROR(program.add("h", [](const Tensor &in) { return in; }, {{f32, {2}}}), "graph() has been called");
 }
+
+TEST_CASE("functions of a program with states of one name, or with parameters that were converted, are refused") {
+  struct Counter : nn::Module {
+    Parameter total;
+    explicit Counter(const Shape &shape) : total(register_buffer("total", zeros(shape))) {}
+    Tensor operator()(const Tensor &in) {
+      total.set(total.value() + in.sum());
+      return total.value() * 1;
+    }
+  } first({2}), second({3});
+  auto read = [](Counter &counter) { return [counter](const Tensor &in) { return in.sum() * counter.total.value(); }; };
+  SECTION("two modules with states of one name") {
+    Program program;
+    program.add("first", first, {{f32, {2}}});
+    program.add("second", second, {{f32, {2}}});
+    const std::string what = messageOf([&] { (void)program.graph(); });
+    INFO(what);
+    CHECK(contains(what, "@second has a state \"total\", f32[3], and another function has one of that name, f32[2]"));
+    CHECK(contains(what, "Program program(module)"));
+    CHECK(contains(what, "ProgramTest.cpp:"));
+  }
+  SECTION("one module names both") {
+    struct Both : nn::Module {
+      Counter a, b;
+      Both(const Counter &a, const Counter &b) : a(register_module("a", a)), b(register_module("b", b)) {}
+    } both(first, second);
+    Program program(both);
+    program.add("first", [&](const Tensor &in) { return first(in); }, {{f32, {2}}});
+    program.add("second", [&](const Tensor &in) { return second(in); }, {{f32, {2}}});
+    Artifact artifact = compile(program.graph());
+    CHECK(floats(artifact(x)) == std::vector<float>{3, 3});
+    CHECK(floats(artifact.function("second")(x)) == std::vector<float>{3, 3, 3});
+    CHECK(floats(artifact.state("a.total")) == std::vector<float>{3, 3});
+    CHECK(floats(artifact.state("b.total")) == std::vector<float>{3, 3, 3});
+  }
+  SECTION("the same module in two functions, one of which only reads") {
+    Program program;
+    program.add("first", first, {{f32, {2}}});
+    program.add("read", read(first), {{f32, {2}}});
+    Artifact artifact = compile(program.graph());
+    artifact(x).wait();
+    CHECK(floats(artifact.function("read")(x)) == std::vector<float>{9, 9});
+  }
+  SECTION("a constant weight of the same name in another module is no state") {
+    Program program;
+    program.add("first", first, {{f32, {2}}});
+    program.add("read", read(second), {{f32, {2}}});
+    Artifact artifact = compile(program.graph());
+    CHECK(floats(artifact(x)) == std::vector<float>{3, 3});
+    CHECK(floats(artifact.function("read")(x)) == std::vector<float>{0, 0, 0});
+  }
+  SECTION("a parameter that was converted in between") {
+    Program program(first);
+    program.add("first", [&](const Tensor &in) { return first(in); }, {{f32, {2}}});
+    first.to(f64);
+    program.add("read", read(first), {{f64, {2}}});
+    const std::string what = messageOf([&] { (void)program.graph(); });
+    INFO(what);
+    CHECK(contains(what, "@first was recorded with a parameter"));
+    CHECK(contains(what, "that was f32[2], and is f64[2] now; convert modules before add() is called"));
+    CHECK(contains(what, "ProgramTest.cpp:"));
+  }
+}
+
+TEST_CASE("a graph that was refused leaves the parameters as they were") {
+  Parameter p = Parameter::state(zeros({2}), "p");
+  Program program;
+  program.add("f", [&](const Tensor &in) { return p.set(p.value() + in), p.value() * 1; }, {{f32, {2}}});
+  CHECK_ERROR(program.add("g", [&](const Tensor &in) { return p.set(in), in; }, {{f32, {3}}}),
+              "does not have the shape");
+  CHECK_ERROR(program.add("h", [&](const Tensor &in) { return p.set(in), in; }, {{f64, {2}}}), "set");
+  CHECK(floats(p.value()) == std::vector<float>{0, 0});
+  Artifact artifact = compile(program.graph());
+  CHECK(artifact.functions() == std::vector<std::string>{"f"});
+  CHECK(floats(artifact(x)) == std::vector<float>{1, 2});
+  CHECK(floats(p.value()) == std::vector<float>{0, 0});
+}
