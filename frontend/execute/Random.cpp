@@ -30,7 +30,7 @@ Generator::Generator(uint64_t seed)
           }(),
           "generator")) {}
 
-void Generator::manual_seed(uint64_t seed) { place.set(generatorState(seed, 0)); }
+void Generator::manual_seed(uint64_t seed) { place.set(generatorState(seed, 0), placeOfTrace()); }
 
 Tensor Generator::key(Location where) const {
   const Location at = inScope(where);

@@ -14,6 +14,7 @@ Tensor Tensor::fromSize(const Dim &size, const Location &where) {
   if (!Trace::active())
     throw Error(inScope(where), "",
                 "the symbolic size " + size.str() + " has a value in a trace only; there it is x.size(axis)");
+  LocationScope scope(inScope(where));
   TensorState number = *Access::state(sizeTensor(size));
   number.weak = true;
   return Access::make(std::move(number));

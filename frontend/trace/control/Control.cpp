@@ -221,7 +221,7 @@ static std::vector<Tensor> limitedLoop(const detail::LoopCondition &condition, c
     std::vector<Tensor> values(before.begin() + 1, before.end());
     Tensor goesOn = detail::cond(
                         before[0], [&] { return std::vector{condition(values)}; },
-                        [&] { return std::vector{zeros({}, DType::boolean)}; }, where)
+                        [&] { return std::vector{zeros({}, DType::boolean, where)}; }, where)
                         .front();
     auto once = [&] {
       std::vector<Tensor> next = body(values);
@@ -232,9 +232,9 @@ static std::vector<Tensor> limitedLoop(const detail::LoopCondition &condition, c
     next.insert(next.begin(), goesOn);
     return ScanResult{next, {}};
   };
-  std::vector<Tensor> states{ones({}, DType::boolean)};
+  std::vector<Tensor> states{ones({}, DType::boolean, where)};
   states.insert(states.end(), initial.begin(), initial.end());
-  std::vector<Tensor> last = scan(step, states, {iota({limit}, DType::i64)}, false, where).states;
+  std::vector<Tensor> last = scan(step, states, {iota({limit}, DType::i64, 0, where)}, false, where).states;
   return {last.begin() + 1, last.end()};
 }
 
@@ -296,7 +296,7 @@ std::vector<Tensor> detail::countedLoop(int64_t lower, const Dim &upper, const C
   ScanStep step = [&](const std::vector<Tensor> &values, const std::vector<Tensor> &elements) {
     return ScanResult{checkedTurn(body, add(elements[0], Tensor(lower), place), values, place), {}};
   };
-  return scan(step, initial, {iota({count}, DType::i64)}, false, place).states;
+  return scan(step, initial, {iota({count}, DType::i64, 0, place)}, false, place).states;
 }
 
 std::vector<Tensor> detail::countedLoop(const Tensor &lower, const Tensor &upper, const CountedBody &body,

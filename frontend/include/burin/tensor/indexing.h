@@ -43,18 +43,32 @@ struct Index : std::variant<int64_t, Slice, EllipsisType, NoneType, Tensor> {
   Index(NoneType value) : variant(value) {}
   Index(Tensor value) : variant(std::move(value)) {}
   /// A size: x[{x.size(0) - 1}].
-  template <std::derived_from<Dim> T> Index(const T &value) : variant(ofSize(value)) {}
+  template <std::derived_from<Dim> T>
+  Index(const T &value, Location where = Location::current()) : variant(ofSize(value, where)) {}
 
 private:
-  static variant ofSize(const Dim &size) { return size.isStatic() ? variant(size.value()) : variant(Tensor(size)); }
+  static variant ofSize(const Dim &size, const Location &where) {
+    return size.isStatic() ? variant(size.value()) : variant(Tensor(size, where));
+  }
 };
+
+namespace detail {
+/// An index whose ops have the place `where`.
+template <std::convertible_to<Index> T> Index indexAt(T &&value, const Location &where) {
+  if constexpr (std::derived_from<std::remove_cvref_t<T>, Dim>)
+    return Index(value, where);
+  else
+    return std::forward<T>(value);
+}
+} // namespace detail
 
 /// The arguments of `x(…)`: one index or slice per dimension.
 class Indices {
 public:
   Indices(std::initializer_list<Index> list, Location where = Location::current()) : list(list), where(where) {}
   template <std::convertible_to<Index> T>
-  Indices(T &&one, Location where = Location::current()) : list{Index(std::forward<T>(one))}, where(where) {}
+  Indices(T &&one, Location where = Location::current())
+      : list{detail::indexAt(std::forward<T>(one), where)}, where(where) {}
 
   std::vector<Index> list;
   Location where;
@@ -64,7 +78,8 @@ namespace detail {
 /// The first of several indices, with the caller's line.
 struct FirstIndex {
   template <std::convertible_to<Index> T>
-  FirstIndex(T &&value, Location where = Location::current()) : value(std::forward<T>(value)), where(where) {}
+  FirstIndex(T &&value, Location where = Location::current())
+      : value(indexAt(std::forward<T>(value), where)), where(where) {}
   Index value;
   Location where;
 };
@@ -73,7 +88,7 @@ struct FirstIndex {
 template <class... Rest> Tensor Tensor::operator()(const detail::FirstIndex &first, const Rest &...rest) const {
   static_assert((std::is_convertible_v<const Rest &, Index> && ...),
                 "an index is an integer, a size, a Slice, Ellipsis, NewAxis or a tensor of integers");
-  return (*this)[Indices({first.value, Index(rest)...}, first.where)];
+  return (*this)[Indices({first.value, detail::indexAt(rest, first.where)...}, first.where)];
 }
 
 } // namespace burin
