@@ -99,7 +99,8 @@ void requireEager(const ir::OpInfo &info, std::span<const Tensor *const> operand
   for (const Tensor *operand : operands)
     if (operand && std::holds_alternative<TracedValue>(stateOf(*operand, where).value))
       throw Error(where, info.name,
-                  "a tensor was used after the trace that it belongs to; return it from the traced function instead");
+                  "a tensor was used after the trace that it belongs to, or on another thread; return it from the "
+                  "traced function, and call ops of that function on its own thread");
 }
 
 std::shared_ptr<const EagerCall> checkedCall(const ir::OpInfo &info, std::span<const Tensor *const> operands,

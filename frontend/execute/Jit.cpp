@@ -32,7 +32,7 @@ struct Compiled {
   std::vector<size_t> leaves;                  // of the states, see leafOf
   std::vector<std::shared_ptr<Cell>> unstable; // see Trace
   std::vector<Origins> origins;                // by result of the function
-  size_t calls = 0;                            // under the mutex of the cache
+  size_t calls = 0;                            // without those that a check refused; under the mutex of the cache
 
   bool isCurrent() const {
     for (size_t i = 0; i < states.size(); ++i) {
@@ -233,7 +233,7 @@ Inputs JitCache::Data::inputsOf(std::span<const Tensor> given, const Location &w
 
 Graph JitCache::Data::record(Trace &trace, std::vector<Origins> *origins, const Location &where) {
   Trace::Recording recording(trace);
-  EnableGrad on; // other callers of the compiled function may record
+  CallerGradMode mode;
   OriginNotes notes(trace);
   std::vector<Tensor> results = function(trace.inputs(), where);
   for (size_t i = 0; origins && i < results.size(); ++i)
@@ -361,11 +361,14 @@ static std::optional<std::string> otherState(const Compiled &known, const Trace 
 
 /// Traces again without running anything, and compares the graphs and the states.
 void JitCache::Data::check(Compiled &known, const Location &where) {
-  size_t call = known.calls++;
-  if (!known.graph || call == 0 || !isCheckDue(call))
+  // In the first call, only functions of branches and loops can differ, see Trace::repeatsFunctions.
+  if (!known.graph || !(known.calls ? isCheckDue(known.calls) : known.graph->shared()->privateFunctions > 0)) {
+    ++known.calls;
     return;
+  }
   std::optional<Trace> trace(std::in_place, known.inputs, std::vector<std::string>(), names(), where);
   trace->unstable = known.unstable;
+  trace->repeatsFunctions = true;
   std::optional<Graph> graph;
   std::optional<std::string> difference;
   try {
@@ -378,14 +381,17 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
     difference = std::string("it now throws: ") + error.what();
   }
   if (difference)
-    throw Error(where, "jit",
-                "the function no longer does what it did when it was compiled for these arguments: " + *difference +
-                    ".\nIt depends on something that compiled code does not see change: a tensor or number that was "
-                    "assigned after it was captured, a counter, the order of a container. Make it an argument, or a "
-                    "Parameter that is set");
+    throw Error(
+        where, "jit",
+        "the function no longer does what it did when it was compiled for these arguments: " + *difference +
+            ".\nIt depends on something that compiled code does not see change: a tensor or number that was "
+            "assigned after it was captured, a counter, the order of a container, a variable that the body of a "
+            "loop or a branch changes. Make it an argument, a value that the loop carries, or a Parameter that "
+            "is set");
   const Escapes escapes = trace->takeEscapes();
   trace.reset();
   escapes.refuse("jit", where);
+  ++known.calls;
 }
 
 // ---- why a function is traced again

@@ -98,6 +98,29 @@ std::vector<Value> Trace::FunctionScope::capture(llvm::ArrayRef<FunctionScope *>
   return {captured.begin(), captured.end()};
 }
 
+// ---- calls whose ops are dropped
+
+Trace::Rehearsal::Before::Before(Trace &trace)
+    : trace(trace), privateFunctions(trace.graph->privateFunctions), hostFunctions(trace.graph->hostFunctions.size()),
+      conditions(trace.conditions.size()), barriers(trace.barriers) {
+  for (auto function : trace.graph->module->getOps<mlir::func::FuncOp>())
+    functions.insert(function);
+}
+
+Trace::Rehearsal::Before::~Before() {
+  trace.graph->privateFunctions = privateFunctions;
+  trace.graph->hostFunctions.resize(hostFunctions);
+  trace.conditions.resize(conditions);
+  trace.barriers = barriers;
+  for (auto function : llvm::make_early_inc_range(trace.graph->module->getOps<mlir::func::FuncOp>()))
+    if (!functions.contains(function)) {
+      function->remove();
+      trace.abandoned.emplace_back(function);
+    }
+  for (auto &gone : trace.abandoned) // or they would use constants
+    (*gone)->dropAllReferences();
+}
+
 // ---- parameters
 
 static Value heldBy(const Tensor &traced) {

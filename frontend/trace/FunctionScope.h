@@ -77,4 +77,33 @@ private:
   mlir::Operation *last = nullptr; // of a dissolved function: the last of the functions that it uses
 };
 
+/// Calls of the functions of branches and loops whose ops are dropped, see Trace::repeatsFunctions. Functions within
+/// these are called as often as they call them.
+class Trace::Rehearsal {
+public:
+  explicit Rehearsal(Trace &trace) : trace(trace), isDue(trace.repeatsFunctions && trace.scopes.empty()) {}
+  /// Calls `code(scope)`, and leaves the trace as it was.
+  template <class F> void call(FunctionScope::Kind kind, mlir::Location location, F &&code) const {
+    if (!isDue)
+      return;
+    const Before before(trace);
+    FunctionScope scope(trace, kind, "rehearsal", location);
+    scope.record([&] { (void)code(scope); });
+  }
+
+private:
+  /// What the calls add to the trace, apart from ops, is removed at the end.
+  struct Before {
+    Trace &trace;
+    const size_t privateFunctions, hostFunctions, conditions;
+    const int64_t barriers;
+    llvm::DenseSet<mlir::Operation *> functions;
+    explicit Before(Trace &trace);
+    ~Before();
+    Before(const Before &) = delete;
+  };
+  Trace &trace;
+  const bool isDue;
+};
+
 } // namespace burin

@@ -1,5 +1,6 @@
 #include "burin/ops.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/GradMode.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "frontend/trace/Origins.h"
@@ -295,7 +296,7 @@ std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor
 void Trace::noteNew(mlir::ValueRange values) {
   OriginNotes *notes = OriginNotes::of(*this);
   for (Value value : values) {
-    if (is_grad_enabled())
+    if (detail::isGradEnabled())
       detached.erase(value); // of an op that was deleted
     else
       detached.insert(value);

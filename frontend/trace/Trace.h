@@ -127,6 +127,10 @@ public:
   bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const {
     return llvm::any_of(made, [&](const auto &known) { return known.lock() == cell; });
   }
+  /// For a trace that is compared with an earlier one: the functions of branches and loops are called several times,
+  /// and the ops of these calls are dropped. If a function changes a variable that it, or code behind it, uses, the
+  /// traces differ.
+  bool repeatsFunctions = false;
   /// For a graph that is saved: it owns its states, and cells that are only read are constants.
   bool isGraphOnly = false;
   /// After finish().
@@ -236,6 +240,10 @@ private:
   Tensor wrap(mlir::Value value);
   mlir::Operation *onceForSize(mlir::Operation *made);
   class FunctionScope;
+  class Rehearsal;
+  mlir::Value valueAlone(const Tensor &x, DType dtype, const Location &where);
+  std::vector<CellUse *> carryCells(FunctionScope &body, std::vector<mlir::Value> &operands,
+                                    std::vector<mlir::Value> &results, size_t states, const Location &where);
   class Backward;
   class Batching;
   void silence(mlir::Operation *op);

@@ -1,5 +1,8 @@
 // The check that traces jitted functions again and compares with the compiled graph, and reports of recompilations.
 #include "test/frontend/Check.h"
+#include <burin/graph/control.h>
+#include <burin/graph/host.h>
+#include <burin/training/gradients.h>
 #include <unistd.h>
 
 namespace {
@@ -106,6 +109,57 @@ TEST_CASE("a check finds nothing in functions that are pure") {
   for (int i = 0; i < 3; ++i)
     f(ones({2, 3}));
   CHECK(f.traces() == 2);
+}
+
+TEST_CASE("a check finds nothing in branches and loops that are pure") {
+  Parameter total = Parameter::state(zeros({})), weight(ones({3}));
+  auto loss = [&](const Tensor &x) {
+    auto step = [&](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      total.set(total.value() + e[0]);
+      Tensor noise = host_call([](const Tensor &v) { return v * 0; }, TensorSpec{f32, {}}, e[0].detach()).detach();
+      Tensor next = cond(
+          e[0] > 2, [&] { return s[0] * e[0] + noise; },
+          [&] {
+            return fori_loop(0, 3, [&](const Tensor &, const Tensor &v) { return sin(v * weight.value()[0]); }, s[0]);
+          });
+      return ScanResult{{next}, {next + ones({2})}};
+    };
+    ScanResult all = scan(step, {tensor(0.5f)}, {x * weight});
+    return all.outputs[0].sum() + map([](const Tensor &v) { return v + rand({}); }, x).sum();
+  };
+  auto f = jit([&](const Tensor &x) { return grad(loss(x), {x, weight}); }, kAlways);
+  auto g = jit(
+      [&](const Tensor &x) {
+        auto body = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+          debug_print(e[0], "element");
+          return ScanResult{{s[0] * e[0]}, {}};
+        };
+        return grad(scan(body, {tensor(1.0f)}, {x}).states[0], {x})[0];
+      },
+      kAlways);
+  std::string prints = errorOutput([&] {
+    for (int i = 0; i < 3; ++i) {
+      f(tensor({1.0f, 2.0f, 3.0f}));
+      CHECK(floats(g(tensor({1.0f, 2.0f, 3.0f}))) == std::vector<float>{6, 3, 2});
+    }
+  });
+  CHECK(lines(prints) == 10); // one per element and call, and an empty one
+  CHECK(f.traces() == 1);
+  CHECK(total->item() == 18);
+}
+
+TEST_CASE("a check before the first run finds bodies that change variables") {
+  int turns = 0;
+  auto f = [&](const Tensor &x) {
+    return fori_loop(0, 3, [&](const Tensor &, const Tensor &v) { return ++turns, v * 2; }, x) * double(turns);
+  };
+  CHECK_ERROR(jit(f, kAlways)(ones({3})), "a variable that the body of a loop or a branch changes");
+  turns = 0;
+  CHECK_ERROR(jit(f, {.check = JitCheck::First, .dynamic = {}})(ones({3})), "the constant");
+  turns = 0;
+  auto unchecked = jit(f, {.check = JitCheck::Never, .dynamic = {}});
+  CHECK(floats(unchecked(ones({3})))[0] == 8);
+  CHECK(turns == 1);
 }
 
 TEST_CASE("checks run as often as asked") {

@@ -14,6 +14,8 @@ inline bool isClose(const Tensor &a, const Tensor &b) {
   return a.numel() == 0 || largestDifference(a.to(f64), b.to(f64)) <= 1e-5 * (1 + b.to(f64).abs().max().item());
 }
 
+inline const Tensor kPlus = tensor({1.0, 2.0, 3.0}), kMinus = tensor({-1.0, -2.0, -3.0});
+
 /// Returns whether a message names a line of the tests.
 inline bool hasPlace(const std::string &what) { return contains(what, "Test.cpp:") || contains(what, "Misleading.h:"); }
 
@@ -48,5 +50,15 @@ template <class F, class Change> void found(F f, const Tensor &x, Change change)
   CHECK(contains(what, "no longer does what it did"));
 }
 
-inline const Tensor kPlus = tensor({1.0, 2.0, 3.0}), kMinus = tensor({-1.0, -2.0, -3.0});
+/// Checks that the first call reports a function whose branches or loops change variables of C++.
+template <class F> void foundAtOnce(F f) {
+  auto compiled = jit(f, kCheck);
+  for (int call = 0; call < 3; ++call) {
+    std::string what = messageOf([&] { compiled(kPlus); });
+    INFO(what);
+    CHECK(hasPlace(what));
+    CHECK(contains(what, "no longer does what it did"));
+  }
+}
+
 inline Tensor rows(int64_t n) { return arange(n * 3).to(f32).reshape({n, 3}) * 0.25 - 1.0; }

@@ -1,5 +1,6 @@
 #include "frontend/autodiff/tape/Tape.h"
 #include "burin/ops.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
@@ -10,12 +11,34 @@
 namespace burin {
 
 static thread_local bool gradEnabled = true;
+static thread_local uint64_t gradScopes = 0;              // NoGrad and EnableGrad of this thread
+static thread_local std::optional<uint64_t> openedScopes; // at the start of a traced function, see CallerGradMode
 
-NoGrad::NoGrad() : before(std::exchange(gradEnabled, false)) {}
-NoGrad::~NoGrad() { gradEnabled = before; }
-EnableGrad::EnableGrad() : before(std::exchange(gradEnabled, true)) {}
-EnableGrad::~EnableGrad() { gradEnabled = before; }
-bool is_grad_enabled() { return gradEnabled; }
+NoGrad::NoGrad() : before(std::exchange(gradEnabled, false)) { ++gradScopes; }
+NoGrad::~NoGrad() {
+  gradEnabled = before;
+  --gradScopes;
+}
+EnableGrad::EnableGrad() : before(std::exchange(gradEnabled, true)) { ++gradScopes; }
+EnableGrad::~EnableGrad() {
+  gradEnabled = before;
+  --gradScopes;
+}
+
+detail::CallerGradMode::CallerGradMode() : before(std::exchange(openedScopes, gradScopes)) {}
+detail::CallerGradMode::~CallerGradMode() { openedScopes = before; }
+
+bool is_grad_enabled() {
+  if (detail::isTracing() && openedScopes == gradScopes) {
+    const Error error(detail::placeOfTrace(), "is_grad_enabled",
+                      "whether gradients are recorded is not known while tracing: it depends on the caller of the "
+                      "compiled function, which records the same ops for all.\n  Pass a bool to the function that "
+                      "makes the graph, or set the mode in it by NoGrad or EnableGrad");
+    detail::noteRefused(error);
+    throw error;
+  }
+  return gradEnabled;
+}
 
 namespace detail {
 

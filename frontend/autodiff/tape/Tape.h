@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/training/gradients.h"
 #include "frontend/autodiff/tape/RowGradient.h"
+#include "frontend/tensor/context/GradMode.h"
 #include "frontend/tensor/core/TensorState.h"
 #include <functional>
 #include <mutex>
@@ -63,8 +64,18 @@ private:
 /// The gradient of a result of a node after its hooks, which read and replace it.
 Tensor afterHooks(const TapeNode &node, uint32_t result, Tensor gradient, const Location &where);
 
-/// Whether this thread records calls (see NoGrad).
-bool isGradEnabled();
+/// For the trace of a function: gradients are recorded as if its callers do, but only they know. is_grad_enabled()
+/// throws, unless the function sets the mode itself.
+class CallerGradMode {
+public:
+  CallerGradMode();
+  ~CallerGradMode();
+  CallerGradMode(const CallerGradMode &) = delete;
+
+private:
+  EnableGrad on;
+  std::optional<uint64_t> before;
+};
 /// The edge to the node that made a tensor; null if it needs no gradient.
 TapeEdge edgeOf(const Tensor &tensor);
 /// Whether a call with these operands is to be recorded. Null operands are absent.

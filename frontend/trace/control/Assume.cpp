@@ -161,7 +161,12 @@ void Trace::assume(const Dim &left, const Dim &right, const Location &where) {
 std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *const> operands,
                                 std::vector<ir::Attr> attrs, const Location &where) {
   if (!assumed)
-    return record(info, operands, std::move(attrs), where);
+    try {
+      return record(info, operands, std::move(attrs), where);
+    } catch (const detail::UnequalSizes &error) {
+      noteRefused(error);
+      throw;
+    }
   return Assumption(*this, info, operands, std::move(attrs), where).call();
 }
 

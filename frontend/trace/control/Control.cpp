@@ -47,12 +47,19 @@ void requireSameCount(size_t left, size_t right, const Location &where) {
 std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &then, const detail::Branch &otherwise,
                                 const Location &where) {
   mlir::Location location = detail::mlirLocation(&graph->context, where);
+  const Rehearsal rehearsal(*this);
+  auto rehearse = [&](const detail::Branch &branch) {
+    rehearsal.call(FunctionScope::Kind::Branch, location, [&](FunctionScope &) { return branch(); });
+  };
+  rehearse(then);
+  rehearse(otherwise);
   FunctionScope taken(*this, FunctionScope::Kind::Branch, "branch", location);
   std::vector<Tensor> left = taken.record(then);
   taken.restoreCells();
   FunctionScope other(*this, FunctionScope::Kind::Branch, "branch", location);
   std::vector<Tensor> right = other.record(otherwise);
   other.restoreCells();
+  rehearse(then); // the last one in this trace only: variables that both branches assign differ
   requireSameCount(left.size(), right.size(), where);
 
   // Parameters that one branch sets are additional results of both.
@@ -116,6 +123,10 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
       list.push_back(scope.argument(ir::specOf(input), location));
     return list;
   };
+  const Rehearsal rehearsal(*this);
+  rehearsal.call(FunctionScope::Kind::Turn, location, [&](FunctionScope &scope) { return body(arguments(scope)); });
+  rehearsal.call(FunctionScope::Kind::Turn, location,
+                 [&](FunctionScope &scope) { return condition(arguments(scope)); });
   FunctionScope turn(*this, FunctionScope::Kind::Turn, "turn", location);
   std::vector<Value> results = turn.record([&] {
     std::vector<Tensor> before = arguments(turn), after = body(before);

@@ -146,17 +146,43 @@ static ir::ScanOp createScan(mlir::OpBuilder &builder, mlir::Location location, 
   return ir::ScanOp::create(builder, location, types, step, operands, int64_t(sliced), parts, int64_t(states), reverse);
 }
 
+/// x with a dimension 0 of size 1.
+Value Trace::valueAlone(const Tensor &x, DType dtype, const Location &where) {
+  Value value = valueOf(x, dtype, where);
+  return ir::create(builder, detail::mlirLocation(&graph->context, where), "unsqueeze", {value},
+                    {{"axes", std::vector<int64_t>{0}}});
+}
+
+/// Makes the parameters that the body of a scan sets additional states of the loop, behind its `states`. Returns them.
+std::vector<Trace::CellUse *> Trace::carryCells(FunctionScope &body, std::vector<Value> &operands,
+                                                std::vector<Value> &results, size_t states, const Location &where) {
+  mlir::Location location = detail::mlirLocation(&graph->context, where);
+  std::vector<CellUse *> set;
+  for (FunctionScope::Touched &cell : body.touched) {
+    const DType dtype = cell.before.dtype(where);
+    Value before = valueOf(cell.before, dtype, where);
+    if (cell.isChanged) {
+      const size_t at = states + set.size();
+      set.push_back(cell.use);
+      operands.insert(operands.begin() + ptrdiff_t(at), valueAlone(cell.before, dtype, where));
+      results.insert(results.begin() + ptrdiff_t(at),
+                     body.record([&] { return valueAlone(cell.after, dtype, where); }));
+      Value argument = body.block()->insertArgument(unsigned(at), operands[at].getType(), location);
+      mlir::OpBuilder atStart = mlir::OpBuilder::atBlockBegin(body.block());
+      before = ir::create(atStart, location, "squeeze", {argument}, {{"axes", std::vector<int64_t>{0}}});
+    }
+    cell.turn.replaceAllUsesWith(before);
+  }
+  return set;
+}
+
 ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
                        bool reverse, const Location &where) {
   mlir::Location location = detail::mlirLocation(&graph->context, where);
   const Dim length = xs[0].shape(where)[0];
-  auto valueAlone = [&](const Tensor &x, DType dtype) {
-    Value value = valueOf(x, dtype, where);
-    return Value(ir::create(builder, location, "unsqueeze", {value}, {{"axes", std::vector<int64_t>{0}}}));
-  };
   std::vector<Value> operands;
   for (const Tensor &state : initial)
-    operands.push_back(valueAlone(state, state.dtype(where)));
+    operands.push_back(valueAlone(state, state.dtype(where), where));
   for (const Tensor &x : xs)
     operands.push_back(valueOf(x, x.dtype(where), where));
 
@@ -165,45 +191,41 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
   std::vector<CellUse *> set; // parameters, as additional states of the loop
   size_t states = initial.size();
   std::string name;
+  auto call = [&](FunctionScope &body, std::vector<Tensor> &states) {
+    std::vector<Tensor> elements;
+    auto part = [&](Shape shape, DType dtype) { // without dimension 0, which is 1
+      shape.insert(shape.begin(), 1);
+      return squeeze(body.argument({dtype, shape}, location), {0}, where);
+    };
+    for (const Tensor &state : initial)
+      states.push_back(part(state.shape(where), state.dtype(where)));
+    for (const Tensor &x : xs)
+      elements.push_back(part(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where)));
+    return step(states, elements);
+  };
+  Rehearsal(*this).call(FunctionScope::Kind::Step, location, [&](FunctionScope &body) {
+    std::vector<Tensor> states;
+    return call(body, states);
+  });
   {
     FunctionScope body(*this, FunctionScope::Kind::Step, "loop", location);
     body.record([&] {
-      std::vector<Tensor> states, elements;
-      auto part = [&](Shape shape, DType dtype) { // without dimension 0, which is 1
-        shape.insert(shape.begin(), 1);
-        return squeeze(body.argument({dtype, shape}, location), {0}, where);
-      };
-      for (const Tensor &state : initial)
-        states.push_back(part(state.shape(where), state.dtype(where)));
-      for (const Tensor &x : xs)
-        elements.push_back(part(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where)));
-      ScanResult given = step(states, elements);
+      std::vector<Tensor> states;
+      ScanResult given = call(body, states);
       agreeOnStates(states, given.states, where);
       detail::checkStates(states, given.states, where);
       for (size_t i = 0; i < initial.size(); ++i)
-        results.push_back(valueAlone(given.states[i], states[i].dtype(where)));
+        results.push_back(valueAlone(given.states[i], states[i].dtype(where), where));
       for (const Tensor &output : given.outputs) {
         stateOfOutput.push_back(indexAmong(given.states, output));
         if (!stateOfOutput.back())
-          results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype));
+          results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype, where));
       }
       addConditions(results);
     });
     body.restoreCells();
-    for (FunctionScope::Touched &cell : body.touched) {
-      const DType dtype = cell.before.dtype(where);
-      Value before = valueOf(cell.before, dtype, where);
-      if (cell.isChanged) {
-        set.push_back(cell.use);
-        operands.insert(operands.begin() + ptrdiff_t(states), valueAlone(cell.before, dtype));
-        results.insert(results.begin() + ptrdiff_t(states), body.record([&] { return valueAlone(cell.after, dtype); }));
-        Value argument = body.block()->insertArgument(unsigned(states), operands[states].getType(), location);
-        mlir::OpBuilder atStart = mlir::OpBuilder::atBlockBegin(body.block());
-        before = ir::create(atStart, location, "squeeze", {argument}, {{"axes", std::vector<int64_t>{0}}});
-        ++states;
-      }
-      cell.turn.replaceAllUsesWith(before);
-    }
+    set = carryCells(body, operands, results, initial.size(), where);
+    states += set.size();
     body.finish(results, location);
     std::vector<Value> captured = FunctionScope::capture({&body});
     operands.insert(operands.end(), captured.begin(), captured.end());
