@@ -56,14 +56,17 @@ private:
       }
   }
 
-  /// The uses of the result by other groups; nullopt if one of them needs it in memory.
+  /// The uses of the result by other groups, at the position of the element that they compute or in the rows that they
+  /// reduce; nullopt if there are others, which may need it in memory.
   std::optional<Readers> readersOf(Operation *op) {
     Readers readers;
     for (OpOperand &use : op->getUses()) {
       Operation *user = use.getOwner();
       auto group = groups.groupOf.find(user);
       const Kind kind = groups.kindOf(user);
-      if (group == groups.groupOf.end() || (kind != Kind::Pointwise && kind != Kind::Row))
+      const bool isElement = kind == Kind::Pointwise && shapeOf(user->getResult(0)) == shapeOf(op->getResult(0)),
+                 isOfRow = kind == Kind::Row && use.getOperandNumber() == 0;
+      if (group == groups.groupOf.end() || !(isElement || isOfRow))
         return std::nullopt;
       if (group->second != groups.groupOf.lookup(op))
         readers[group->second].push_back(&use);
