@@ -86,7 +86,7 @@ Device Tensor::device(Location where) const {
   const detail::TensorState &state = detail::stateOf(*this, detail::inScope(where));
   Trace *trace = Trace::active();
   if (std::holds_alternative<detail::TracedValue>(state.value) && trace)
-    return trace->device().value_or(cpu);
+    return trace->device().value_or(burin::cpu);
   return detail::deviceOf(state);
 }
 

@@ -108,8 +108,9 @@ void InstanceNormNd::checkInput(const Tensor &x, const Dim &pixels, const Locati
 
 /// Means over the images of the batch enter the running statistics, of variances without bias.
 void InstanceNormNd::update(const Tensor &x, const Dim &pixels) {
-  std::vector<int64_t> spatial = allButChannels(x);
-  spatial.erase(spatial.begin());
+  IntList spatial;
+  for (int64_t i = 2; i < x.rank(); ++i)
+    spatial.push_back(i);
   Tensor count = detail::sizeTensor(pixels).to(DType::f64);
   Tensor mean = reduce_mean(reduce_mean(x, spatial), {0});
   Tensor variance = reduce_mean(reduce_var(x, spatial, false, 0), {0}) * (count / (count - 1.0)).to(x.dtype());

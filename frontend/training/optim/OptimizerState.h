@@ -5,6 +5,7 @@
 #include "burin/training/optim.h"
 #include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/core/Observed.h"
 #include "frontend/tensor/core/TensorState.h"
 #include <cmath>
 #include <map>

@@ -50,15 +50,14 @@ Tensor special::i1e(const Tensor &x, Location where) {
 
 // ---- products with logarithms
 
+// Where x is 0 and the logarithm is not finite, another y makes it 0, also in gradients.
 Tensor xlogy(const Tensor &x, const Tensor &y, Location where) {
   LocationScope scope(inScope(where));
-  Tensor product = x * log(y);
-  return burin::where((x == 0) & !is_nan(y), zeros_like(product), product);
+  return x * log(burin::where((x == 0) & ((y <= 0) | is_inf(y)), 1, y));
 }
 Tensor xlog1py(const Tensor &x, const Tensor &y, Location where) {
   LocationScope scope(inScope(where));
-  Tensor product = x * log1p(y);
-  return burin::where((x == 0) & !is_nan(y), zeros_like(product), product);
+  return x * log1p(burin::where((x == 0) & ((y <= -1) | is_inf(y)), 0, y));
 }
 Tensor logit(const Tensor &x, std::optional<double> eps, Location where) {
   LocationScope scope(inScope(where));
