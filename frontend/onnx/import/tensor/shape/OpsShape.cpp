@@ -229,7 +229,7 @@ Values expanded(Node &n) {
     to.insert(to.begin(), shape.size() - to.size(), Dim(1));
   Tensor x = n[0];
   for (size_t i = 1; i <= shape.size(); ++i) {
-    const Dim from = shape[shape.size() - i];
+    const Dim &from = shape[shape.size() - i];
     Dim &size = to[to.size() - i];
     const bool isEither = (from.isStatic() && n.isComputed(size)) || (n.isComputed(from) && size.isStatic());
     if (size == Dim(1)) { // keeps the operand's size
