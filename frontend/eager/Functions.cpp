@@ -96,8 +96,8 @@ TensorFunction custom_vjp(TensorFunction function, VjpFunction vjp) {
     }
     if (Trace *trace = Trace::active())
       return trace->customVjp(inputs, results, vjp, where);
-    bool needed =
-        detail::isGradEnabled() && std::ranges::any_of(inputs, [](const Tensor &input) { return input.requires_grad(); });
+    bool needed = detail::isGradEnabled() &&
+                  std::ranges::any_of(inputs, [](const Tensor &input) { return input.requires_grad(); });
     if (!needed)
       return results;
     auto node = std::make_shared<TapeCustom>(vjp, inputs, results, where);

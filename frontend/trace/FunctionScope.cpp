@@ -124,7 +124,8 @@ Trace::Rehearsal::Before::~Before() {
 // ---- parameters
 
 static Value heldBy(const Tensor &traced) {
-  return Value::getFromOpaquePointer(std::get<detail::TracedValue>(detail::Access::state(traced)->value).value);
+  auto *held = std::get_if<detail::TracedValue>(&detail::Access::state(traced)->value);
+  return held ? Value::getFromOpaquePointer(held->value) : Value();
 }
 
 Trace::FunctionScope::Touched *Trace::FunctionScope::find(const CellUse *use) {

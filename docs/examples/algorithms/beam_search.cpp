@@ -15,12 +15,12 @@ Tensors search(const Tensor &table) {
   auto step = [&](const Tensor &i, const Tensor &text, const Tensor &score, const Tensor &last, const Tensor &over) {
     // A finished sentence goes on with word 0 at no cost.
     Tensor stay = where(arange(count) == 0, 0.0, -1e30).to(f32);
-    Tensor next = where(unsqueeze(over, {1}), unsqueeze(stay, {0}), take(table, last));
+    Tensor next = where(unsqueeze(over, {1}), unsqueeze(stay, {0}), take(table, last, 0));
     auto [best, at] = topk(reshape(unsqueeze(score, {1}) + next, {width * count}), width);
     Tensor beam = floor_divide(at, count), word = remainder(at, count);
     Tensor isHere = unsqueeze(arange(longest) == i, {0});
-    return std::make_tuple(i + 1, where(isHere, unsqueeze(word, {1}), take(text, beam)), best, word,
-                           take(over, beam) | (word == 0));
+    return std::make_tuple(i + 1, where(isHere, unsqueeze(word, {1}), take(text, beam, 0)), best, word,
+                           take(over, beam, 0) | (word == 0));
   };
   // At first all beams are equal, so only one of them counts.
   Tensor scores = where(arange(width) == 0, 0.0, -1e30).to(f32);

@@ -27,7 +27,7 @@ struct Model {
       return ScanResult{.states = {all.outputs[0], all.outputs[1]}, .outputs = {all.states[0]}};
     };
     Tensor zero = zeros({layers, tokens.size(1), size});
-    return matmul(scan(word, {zero, zero}, {take(embedding, tokens)}).outputs[0], out);
+    return matmul(scan(word, {zero, zero}, {take(embedding, tokens, 0)}).outputs[0], out);
   }
 };
 
