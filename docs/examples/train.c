@@ -1,5 +1,5 @@
-/* Trains on the device, without the compiler: learner.plate is what programs.cpp has saved. All layers learn which points
- * lie within a circle; then the last one is tuned for a smaller circle. */
+/* Trains on the device, without the compiler: learner.plate is what programs.cpp has saved. All layers learn which
+ * points lie within a circle; then the last one is tuned for a smaller circle. */
 #include <burin/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ struct OpFacts {
   FusionKind fusion = FusionKind::None;
   RowAxes rows = RowAxes::None;
   Folding folding = Folding::Value;
-  bool selects = false; // reads only the elements of its first operand that the second operand selects
+  bool selects = false;        // reads only the elements of its first operand that the second operand selects
   bool oneInstruction = false; // an element takes about one instruction
 };
 

@@ -138,6 +138,7 @@ TEST_CASE("ops of layers, losses and optimisers have the places of their callers
   checkAt([&](const Tensor &x) { return attention(x); }, {n, 2, 8});
   check([](const Tensor &x, const Tensor &y) { return cross_entropy(x, y) + nll_loss(log_softmax(x, 1), y); },
         {{f32, {n, 5}}, {i64, {n}}});
-  check([](const Tensor &x, const Tensor &y) { return huber_loss(x, y) + kl_div(x, y) + binary_cross_entropy_with_logits(x, y); },
+  check([](const Tensor &x,
+           const Tensor &y) { return huber_loss(x, y) + kl_div(x, y) + binary_cross_entropy_with_logits(x, y); },
         {{f32, {n, 5}}, {f32, {n, 5}}});
 }
