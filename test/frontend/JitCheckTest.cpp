@@ -19,7 +19,7 @@ template <class F> std::string errorOutput(F &&code) {
   std::fflush(stderr);
   dup2(before, 2);
   close(before);
-  std::rewind(file);
+  REQUIRE(std::fseek(file, 0, SEEK_SET) == 0);
   std::string text(1 << 16, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);

@@ -1,5 +1,6 @@
-// Programs that a tracer could misinterpret, written against the public headers alone, without a look at the code that
-// traces: modes of the caller, variables of the function, other threads, states, random numbers, hooks.
+// Programs that a tracer could misinterpret: modes of the caller, variables of the function, other threads, states,
+// random numbers, hooks. They were written against the public headers alone, without a look at the code that traces,
+// except for those of the last test, on bodies of loops and branches.
 #include "test/frontend/Misleading.h"
 #include <burin/training/autocast.h>
 #include <burin/training/gradients.h>

@@ -70,7 +70,7 @@ TEST_CASE("Batches of a product, operands of Where, and the shape of Expand broa
   }
 }
 
-TEST_CASE("Sizes without names are meant to be equal; a size that is 1 is fixed") {
+TEST_CASE("sizes without names are meant to be equal, and a size that is 1 is fixed") {
   ModelText model = graphOf({{"Add", {"a", "b"}, {"y"}}}, {floatInput("a", {"?", "3"}), floatInput("b", {"?", "3"})});
   Graph same = loadModel(model).graph;
   CHECK(str(same.inputs()[1]) == "b: f32[a_0, 3]");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <burin/burin.h>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 using namespace burin;
@@ -40,8 +41,10 @@ private:
     auto isSame = [](const Tensor &a, const Tensor &b) {
       return a.spec() == b.spec() && std::ranges::equal(a.bytes(), b.bytes());
     };
-    if (!std::ranges::equal(want, got, isSame))
-      throw std::runtime_error(std::string("the results differ: ") + way);
+    if (!std::ranges::equal(want, got, isSame)) {
+      std::cerr << "the results differ: " << way << "\n";
+      std::exit(1);
+    }
   }
 };
 

@@ -65,7 +65,7 @@ TapeNode::~TapeNode() {
   pending = nullptr;
 }
 
-std::vector<Tensor> TapeLeaf::propagate(std::vector<Tensor> gradients, bool recorded) {
+std::vector<Tensor> TapeLeaf::propagate(std::vector<Tensor> gradients, bool) {
   std::lock_guard lock(mutex);
   const Tensor &g = gradients.front();
   sum = sum.defined() ? sum + g : g;

@@ -36,7 +36,7 @@ bool isOneInSamples(const Dim &size) {
 }
 
 /// The size to use for two that must be equal.
-const Dim &simpler(const Dim &a, const Dim &b) {
+Dim simpler(const Dim &a, const Dim &b) {
   if (a.isStatic() || b.isStatic())
     return a.isStatic() ? a : b;
   std::string left = a.str(), right = b.str();
@@ -171,7 +171,7 @@ std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *
 }
 
 Tensor Trace::assumeShape(const Tensor &x, const Shape &shape, const Location &where) {
-  Shape from = x.shape(where);
+  const Shape &from = x.shape(where);
   bool mayFit = from.size() == shape.size();
   for (size_t i = 0; mayFit && i < shape.size(); ++i)
     mayFit = mayEqual(from[i], shape[i]);

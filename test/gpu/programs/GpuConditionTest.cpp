@@ -174,7 +174,7 @@ TEST_CASE("gpu condition: states change with a branch in the same graph", "[gpu]
   TwoDevices devices(program.graph());
   const int64_t replays = fake::replays();
   for (int i = 0; i < 6; ++i)
-    CHECK(devices.differences("main", {full({6, 5}, i % 3 - 1)}) == "");
+    CHECK(devices.differences("main", {full({6, 5}, double(i % 3 - 1))}) == "");
   CHECK(devices.differentStates() == "");
   CHECK(fake::replays() > replays);
 }
