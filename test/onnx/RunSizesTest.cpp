@@ -114,22 +114,22 @@ TEST_CASE("Reshape, Expand, Tile, Pad and Split take shapes that are inputs") {
 TEST_CASE("Slice, Range, ConstantOfShape, TopK and Resize take numbers that are inputs") {
   Graph sliced = nodeOf("Slice", {"n"}, {"1", "1"});
   Tensor x = arange(6).to(f32);
-  for (auto [from, to, want] : {std::tuple(0, 3, std::vector<float>{0, 1, 2}),
-                                {-2, 100, {4, 5}},
-                                {2, -1, {2, 3, 4}},
-                                {-9, -4, {0, 1}},
-                                {4, 2, {}}})
+  for (const auto &[from, to, want] : {std::tuple(0, 3, std::vector<float>{0, 1, 2}),
+                                       {-2, 100, {4, 5}},
+                                       {2, -1, {2, 3, 4}},
+                                       {-9, -4, {0, 1}},
+                                       {4, 2, {}}})
     CHECK(floats(sliced.run({x, list({from}), list({to})})[0]) == want);
   Graph range =
       loadModel({.nodes = {{"Range", {"a", "b", "c"}, {"y"}}},
                  .inputs = {valueInfo("a", kInt64, {}), valueInfo("b", kInt64, {}), valueInfo("c", kInt64, {})},
                  .outputs = {valueInfo("y", kInt64, {"?"})}})
           .graph;
-  for (auto [from, to, step, want] : {std::tuple(0, 3, 1, std::vector<float>{0, 1, 2}),
-                                      {3, 20, 5, {3, 8, 13, 18}},
-                                      {9, 0, -4, {9, 5, 1}},
-                                      {3, 3, 1, {}},
-                                      {5, 1, 1, {}}})
+  for (const auto &[from, to, step, want] : {std::tuple(0, 3, 1, std::vector<float>{0, 1, 2}),
+                                             {3, 20, 5, {3, 8, 13, 18}},
+                                             {9, 0, -4, {9, 5, 1}},
+                                             {3, 3, 1, {}},
+                                             {5, 1, 1, {}}})
     CHECK(range.run({tensor(from), tensor(to), tensor(step)})[0].to_vector<float>() == want);
   Graph filled = nodeOf("ConstantOfShape", {}, {"2"});
   CHECK(filled.run({list({2, 3})})[0].shape() == Shape{2, 3});
@@ -278,7 +278,7 @@ TEST_CASE("A slice is right for every size, also where bounds exceed it or becom
                          {"Slice", {"x", "from", "far"}, {"y"}}},
                         {floatInput("x", {"n"})}, {ints("two", {2}), ints("three", {3}), ints("far", {INT64_MAX})}))
           .graph;
-  for (auto [n, want] :
+  for (const auto &[n, want] :
        {std::pair(1, std::vector<float>{0}), {4, {3}}, {5, {4}}, {6, {0, 1, 2, 3, 4, 5}}, {8, {1, 2, 3, 4, 5, 6, 7}}})
     CHECK(floats(half.run({arange(n).to(f32)})[0]) == want);
 }

@@ -292,8 +292,10 @@ void check(const std::string &name, Layer layer) {
   REQUIRE(results.size() == expected.size());
   for (size_t i = 0; i < results.size(); ++i)
     checkClose(results[i], expected[i].second, 1e-10, name + ", result " + std::to_string(i));
-  for (const auto &[key, value] : part(given, "after."))
-    checkClose(layer.module.state_dict().at(key), value, 1e-10, name + ", " + key + " afterwards");
+  for (const auto &[key, value] : part(given, "after.")) {
+    INFO(name << ", afterwards");
+    checkClose(layer.module.state_dict().at(key), value, 1e-10, key);
+  }
   if (Tensors gradients = part(given, "grad."); !gradients.empty() && !trains)
     checkGradients(name, layer, arguments, gradients);
   // A padding row is frozen; each call of SpectralNorm in training mode improves its estimate.
