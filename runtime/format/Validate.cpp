@@ -253,6 +253,8 @@ private:
       return fail(text("no kind ", int(s.kind)));
     if (s.kind == Step::Kind::Kernel && s.kernel >= a.kernels.size())
       return fail(text("no kernel ", s.kernel));
+    if ((s.kind == Step::Kind::Kernel || s.kind == Step::Kind::Host) && !s.plans.empty())
+      return fail("names functions, but runs none");
     for (const Slot &slot : s.operands)
       if (!operand(slot, index))
         return false;

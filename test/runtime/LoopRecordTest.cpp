@@ -192,6 +192,7 @@ TEST_CASE("every flipped bit of a step that runs a loop is refused by name, or l
   expect(looping(), [&](Model &m) { condition(m).dims = {0}; }, "the condition of a loop is not one bool");
   expect(looping(), [](Model &m) { m.plan().steps[0].errorLocations = {999}; }, "step 0: no location 999");
   expect(looping(), [](Model &m) { m.plan().steps[0].deps = {0}; }, "depends on step 0");
+  expect(alternating(), [](Model &m) { m.plan().steps[0].plans = {7}; }, "step 0: names functions, but runs none");
 }
 
 TEST_CASE("a negative number of turns is refused when it is known") {
