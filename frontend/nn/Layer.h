@@ -33,8 +33,11 @@ Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
 /// Mean and biased variance of each channel of x [N, C, …].
 std::pair<Tensor, Tensor> batchStatistics(const Tensor &x);
-/// Adds a part, a scalar, of the statistics of x to running ones: the variance without bias.
-void trackStatistics(Parameter &runningMean, Parameter &runningVariance, const Tensor &x, const Tensor &mean,
+/// Number of values of each channel of x [N, C, …].
+Dim valuesPerChannel(const Tensor &x);
+/// Adds a part, a scalar, of statistics of `values` values to running ones: the variance, which is given with its bias,
+/// without it.
+void trackStatistics(Parameter &runningMean, Parameter &runningVariance, const Dim &values, const Tensor &mean,
                      const Tensor &variance, const Tensor &part);
 /// Drops elements of x as in training; `shape` broadcasts to that of x and has one random choice per element.
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where);

@@ -240,7 +240,7 @@ Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbo
 static bool canFail(const Artifact &a, const Plan &plan);
 static bool canFail(const Artifact &a, const Plan &plan, const Step &step) {
   const bool asksHost = step.kind == Step::Kind::Host && plan.hostCalls[step.hostCall].kind == HostCall::Kind::Function;
-  return asksHost || !step.errorLocations.empty() ||
+  return asksHost || canFail(a, step) ||
          std::ranges::any_of(step.plans, [&](uint32_t plan) { return canFail(a, a.plans[plan]); });
 }
 static bool canFail(const Artifact &a, const Plan &plan) {

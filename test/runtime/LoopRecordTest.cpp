@@ -33,27 +33,6 @@ Model alternating() {
   return m;
 }
 
-/// main(x[n]) -> y[n]: x = x * 2 + 1 while x[0] < 100.
-Model looping() {
-  Model m;
-  ExprId n = m.symbol("n", 0, 0), bytes = m.op(Expr::Op::Mul, n, m.constant(4));
-  m.input("x", {n});
-  m.output("y", {n});
-  uint32_t condition = m.function("condition");
-  ExprId passed = m.passed("n"), one = m.constant(1);
-  m.input("x", {passed});
-  m.output("goes on", {}, boolean);
-  m.step("below", {in(0), m.weight("limit", {100}), out(0)}, {}, one);
-  uint32_t body = m.function("body");
-  passed = m.passed("n"), one = m.constant(1);
-  m.input("x", {passed});
-  m.output("y", {passed});
-  m.step("affine", {in(0), m.weight("factor", {2}), m.weight("term", {1}), out(0)}, {one}, passed);
-  m.current = 0;
-  m.run(Step::Kind::While, {condition, body}, {in(0), out(0), m.buffer(bytes, 0, 0)}, {n, n}).deps = {};
-  return m;
-}
-
 Status load(Model m, const std::function<void(Model &)> &damage, Program::Ptr &program) {
   damage(m);
   return Program::loadMemory(m.bytes(), nullptr, {}, program);

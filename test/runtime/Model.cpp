@@ -275,6 +275,34 @@ Model positives() {
   return m;
 }
 
+uint32_t affineFunction(Model &m, const std::string &name, float factor, float term) {
+  const size_t before = m.current;
+  uint32_t index = m.function(name);
+  ExprId n = m.passed("n"), one = m.constant(1);
+  m.input("x", {n});
+  m.output("y", {n});
+  m.step("affine", {in(0), m.weight("factor", {factor}), m.weight("term", {term}), out(0)}, {one}, n);
+  m.current = before;
+  return index;
+}
+
+Model looping() {
+  Model m;
+  ExprId n = m.symbol("n", 0, 0), bytes = m.op(Expr::Op::Mul, n, m.constant(4));
+  m.input("x", {n});
+  m.output("y", {n});
+  uint32_t condition = m.function("condition");
+  ExprId passed = m.passed("n"), one = m.constant(1);
+  m.input("x", {passed});
+  m.output("goes on", {}, boolean);
+  m.step("below", {in(0), m.weight("limit", {100}), out(0)}, {}, one);
+  m.current = 0;
+  uint32_t body = affineFunction(m, "body", 2, 1);
+  Slot other = m.buffer(bytes, 0, 0);
+  m.run(Step::Kind::While, {condition, body}, {in(0), out(0), other}, {n, n});
+  return m;
+}
+
 std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n) {
   std::vector<float> y(x.size());
   for (size_t i = 0; i < x.size(); ++i) {

@@ -58,6 +58,10 @@ Model recurrence(int64_t n, bool reverse);
 /// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m]. k and m are computed
 /// sizes.
 Model positives();
+/// Adds a private function y[n] = x[n] * factor + term; returns its index.
+uint32_t affineFunction(Model &m, const std::string &name, float factor, float term);
+/// x[n] -> y[n]: x = x * 2 + 1 while x[0] < 100.
+Model looping();
 /// The expected results of threeSteps.
 std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n);
 

@@ -14,9 +14,11 @@ std::pair<Tensor, Tensor> nn::batchStatistics(const Tensor &x) {
   return {reduce_mean(x, axes), reduce_var(x, axes, false, 0)};
 }
 
-void nn::trackStatistics(Parameter &runningMean, Parameter &runningVariance, const Tensor &x, const Tensor &mean,
+Dim nn::valuesPerChannel(const Tensor &x) { return floordiv(elements(x.shape()), x.shape()[1]); }
+
+void nn::trackStatistics(Parameter &runningMean, Parameter &runningVariance, const Dim &values, const Tensor &mean,
                          const Tensor &variance, const Tensor &part) {
-  Tensor count = detail::sizeTensor(floordiv(elements(x.shape()), x.shape()[1])).to(DType::f64);
+  Tensor count = detail::sizeTensor(values).to(DType::f64);
   Tensor unbiased = variance * (count / (count - 1.0)).to(variance.dtype());
   runningMean.set(runningMean * (1.0 - part) + mean * part);
   runningVariance.set(runningVariance * (1.0 - part) + unbiased * part);
@@ -64,7 +66,8 @@ Tensor batch_norm(const Tensor &x, Parameter running_mean, Parameter running_var
   requireChannels(x, true, detail::inScope(where));
   const auto [mean, variance] = nn::batchStatistics(x);
   if (running_mean.defined() && running_var.defined())
-    nn::trackStatistics(running_mean, running_var, x, mean, variance, full({}, momentum, mean.dtype()));
+    nn::trackStatistics(running_mean, running_var, nn::valuesPerChannel(x), mean, variance,
+                        full({}, momentum, mean.dtype()));
   return normalised(x, mean, variance, weight, bias, eps);
 }
 

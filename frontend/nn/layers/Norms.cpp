@@ -50,7 +50,7 @@ void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
 void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
   num_batches_tracked.set(num_batches_tracked + 1);
   // An average over all batches so far gives them equal weights.
-  trackStatistics(running_mean, running_var, x, mean, variance,
+  trackStatistics(running_mean, running_var, valuesPerChannel(x), mean, variance,
                   options.momentum ? full({}, *options.momentum, mean.dtype())
                                    : 1.0 / num_batches_tracked->to(mean.dtype()));
 }
@@ -111,11 +111,8 @@ void InstanceNormNd::update(const Tensor &x, const Dim &pixels) {
   IntList spatial;
   for (int64_t i = 2; i < x.rank(); ++i)
     spatial.push_back(i);
-  Tensor count = detail::sizeTensor(pixels).to(DType::f64);
-  Tensor mean = reduce_mean(reduce_mean(x, spatial), {0});
-  Tensor variance = reduce_mean(reduce_var(x, spatial, false, 0), {0}) * (count / (count - 1.0)).to(x.dtype());
-  running_mean.set(running_mean * (1.0 - options.momentum) + mean * options.momentum);
-  running_var.set(running_var * (1.0 - options.momentum) + variance * options.momentum);
+  trackStatistics(running_mean, running_var, pixels, reduce_mean(reduce_mean(x, spatial), {0}),
+                  reduce_mean(reduce_var(x, spatial, false, 0), {0}), full({}, options.momentum, x.dtype()));
 }
 
 Tensor InstanceNormNd::operator()(const Tensor &x, Location where) {

@@ -3,8 +3,8 @@
 //   Pointwise ops join any group but sequential ones. Row ops (reductions, softmax, norms) join pointwise groups and
 //   row groups over the same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
 //   A contraction, a window op and a sequential op always start a group. MergeRules.cpp has the exact tables.
-// Broadcasts, fills and reshapes cost nothing: every kernel that uses them repeats them (also light ops, RepeatOps.h),
-// or they are views of a buffer between kernels, as a burin.prefix (the first rows of a value) always is.
+// Broadcasts, fills and reshapes cost nothing: every kernel that uses them repeats them (others: RepeatOps.h), or they
+// are views of a buffer between kernels, as a burin.prefix (the first rows of a value) always is.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -51,7 +51,7 @@ public:
     for (Operation &op : block)
       addToGroups(&op);
     auto add = [this](Operation *op, GroupId id) { groups[groupOf[op] = id].ops.insert(op); };
-    auto remove = [this](Operation *op) { groups[groupOf.lookup(op)].ops.remove(op); };
+    auto remove = [this](Operation *op) { groups[groupOf.lookup(op)].ops.remove(op), groupOf.erase(op); };
     repeatOps(block, {groupOf, [this](Operation *op) { return kindOf(op); }, add, remove});
     copyPlainResults();
     return emit();

@@ -42,16 +42,15 @@ private:
     own = groups.groupOf.lookup(op);
     copied.clear();
     sources.clear();
-    const bool isSmall = collect(op, op->getResult(0));
+    const bool isCheap = collect(op, op->getResult(0));
     llvm::sort(copied, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-    if (!isSmall || llvm::any_of(*readers, [&](auto &reader) { return !isWorthwhile(op->getResult(0), reader.first); }))
+    if (!isCheap || llvm::any_of(*readers, [&](auto &reader) { return !isWorthwhile(op->getResult(0), reader.first); }))
       return;
     for (auto &[group, uses] : *readers)
       copyTo(group, uses, op->getResult(0));
     for (Operation *other : llvm::reverse(copied)) // users before definitions
       if (other->use_empty()) {
         groups.remove(other);
-        groups.groupOf.erase(other);
         other->erase();
       }
   }
