@@ -81,6 +81,7 @@ public:
   void addKernelPasses() {
     // Loops have their final states. Fusion: from here on the graph is a list of kernels.
     add(createCarryStatesPass());
+    add(createMarkReorderedSumsPass());
     add(createFusePass({.onGpus = options.onGpus, .gpusAlone = options.gpusAlone}));
     // Attention of decoding starts as soon as its product has ended.
     add(options.gpusAlone ? createReadSlicesPass() : nullptr);

@@ -55,6 +55,8 @@ mlir::Value skipReshapes(mlir::Value v);
 llvm::SmallVector<int64_t> reducedAxes(mlir::Operation *op);
 /// The dimensions that a reduction, softmax or norm reduces over; empty for other ops.
 llvm::SmallVector<int64_t> rowAxes(mlir::Operation *op);
+/// Attribute of reductions over several dimensions that may be computed in the order of memory, until kernels are made.
+inline constexpr llvm::StringLiteral kMemoryOrder = "burin.memory_order";
 /// For a reshape that only adds or drops dimensions of size 1: for each dimension of the result, the dimension of the
 /// operand, or -1 for an added one. nullopt for other reshapes.
 std::optional<llvm::SmallVector<int>> unitReshape(mlir::Operation *op, const SizeClasses &classes = {});

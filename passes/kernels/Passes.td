@@ -3,6 +3,32 @@
 #define BURIN_KERNELS_PASSES
 include "mlir/Pass/PassBase.td"
 
+def MarkReorderedSumsPass : Pass<"burin-mark-reordered-sums", "::mlir::ModuleOp"> {
+  let summary = "Lets sums over several dimensions add in the order of memory";
+  let description = [{
+    A reduction over several dimensions may be in one kernel with transposes. The kernel reads the values where they are
+    and reduces them in the order of memory, which may change the last bits of a sum. Without this pass the transposed
+    value is stored first, as in eager code.
+
+    Before:
+    ```mlir
+    func.func @statistics(%x: tensor<2x5x4xf32>) -> tensor<4xf32> {
+      %0 = burin.transpose %x {perm = array<i64: 0, 2, 1>} : (tensor<2x5x4xf32>) -> tensor<2x4x5xf32>
+      %1 = burin.reduce_sum %0 {axes = array<i64: 0, 2>} : (tensor<2x4x5xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @statistics(%arg0: tensor<2x5x4xf32>) -> tensor<4xf32> {
+      %0 = burin.transpose %arg0 {perm = array<i64: 0, 2, 1>} : (tensor<2x5x4xf32>) -> tensor<2x4x5xf32>
+      %1 = burin.reduce_sum %0 {axes = array<i64: 0, 2>, burin.memory_order} : (tensor<2x4x5xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
 def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
   let summary = "Groups ops into kernels";
   let description = [{

@@ -53,6 +53,8 @@ public:
     auto add = [this](Operation *op, GroupId id) { groups[groupOf[op] = id].ops.insert(op); };
     auto remove = [this](Operation *op) { groups[groupOf.lookup(op)].ops.remove(op), groupOf.erase(op); };
     repeatOps(block, {groupOf, [this](Operation *op) { return kindOf(op); }, add, remove});
+    for (Operation &op : block)
+      op.removeAttr(kMemoryOrder);
     copyPlainResults();
     return emit();
   }
@@ -134,7 +136,8 @@ private:
       return false;
     if (allowed == Merge::IfSameRows && (p.axes != c.axes || !classes.areSame(p.rows, c.rows)))
       return false;
-    if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
+    if (keepOrderOfSums(p.ops.getArrayRef(), c.ops.getArrayRef()) || readsFrom(producer, consumer) ||
+        readsFrom(consumer, producer))
       return false;
     return isLinked(linkOf(p.form, kindOf(user)), p, user, operand) && !wouldCycle(producer, consumer);
   }
@@ -370,11 +373,10 @@ private:
       body = bodyOf(members, results, /*isShared=*/false);
     if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernel())
       return failure();
-    Operation *main = targets.mainOp(sorted);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
-    auto kernel =
-        KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(kernelName(sorted)),
-                         /*in_place=*/DenseI64ArrayAttr());
+    auto kernel = KernelOp::create(b, targets.mainOp(sorted)->getLoc(), types, body.inputs.getArrayRef(),
+                                   b.getStringAttr(kernelName(sorted)),
+                                   /*in_place=*/DenseI64ArrayAttr());
     kernel.getBody().takeBody(*body.region);
     for (auto [from, to] : llvm::zip(results, kernel.getResults()))
       from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });

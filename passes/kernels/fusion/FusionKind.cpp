@@ -78,6 +78,13 @@ Operation *FusionTargets::mainOp(ArrayRef<Operation *> ops) const {
   return ops.back();
 }
 
+bool keepOrderOfSums(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
+  auto sums = [](Operation *op) { return rowAxes(op).size() > 1 && !op->hasAttr(kMemoryOrder); };
+  auto transposes = llvm::IsaPred<TransposeOp>;
+  return (llvm::any_of(a, sums) && llvm::any_of(b, transposes)) ||
+         (llvm::any_of(b, sums) && llvm::any_of(a, transposes));
+}
+
 std::string kernelName(ArrayRef<Operation *> ops) {
   std::string name;
   size_t shown = 0;

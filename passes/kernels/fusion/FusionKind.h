@@ -24,6 +24,9 @@ struct FusionTargets {
   mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
 
+/// Whether one of two groups transposes, and the other reduces several dimensions in the order of its operand, which a
+/// kernel of both would change.
+bool keepOrderOfSums(llvm::ArrayRef<mlir::Operation *>, llvm::ArrayRef<mlir::Operation *>);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
 /// A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
