@@ -69,7 +69,7 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
   passes::KernelBody forms(body);
   const passes::KernelFamily *family = familyOf(forms, deviceOf(target));
   if (!family)
-    return kernel.emitError("the ops of this kernel do not share an iteration space");
+    return kernel.emitOpError("has ops that do not share an iteration space");
   interface.family = family->name;
   const Emitter &emitter = emitters[size_t(family->id)];
   KernelEmission emission{e, body, forms.space(), results};

@@ -1,7 +1,7 @@
 // RUN: not burin-opt --burin-verify-kernels %s 2>&1 | FileCheck %s
 
 // A kernel computes its sum in a loop, and so has no rule for one element of it that movement reads.
-// CHECK: error: the ops of this kernel do not share an iteration space
+// CHECK: error: 'burin.kernel' op has ops that do not share an iteration space
 func.func @main(%x: tensor<1x5xf32>) -> tensor<1x5xf32> {
   %0 = burin.kernel "sum"(%y = %x) : (tensor<1x5xf32>) -> tensor<1x5xf32> {
     %1 = burin.reduce_sum %y {axes = array<i64: 1>, keepdims = true} : (tensor<1x5xf32>) -> tensor<1x1xf32>
