@@ -90,6 +90,8 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string folding = "value";
   // Whether the op reads only the elements of its first operand that the second one selects.
   bit selects = 0;
+  // Whether each element of the result is an element of the first operand, chosen by position or by the other operands.
+  bit rearranges = 0;
   // Whether an element takes about one instruction, so that a kernel may compute it again instead of reading it.
   bit oneInstruction = 0;
   // The part of operands needed for a part of the result along dimension 0: a function of

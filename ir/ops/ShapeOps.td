@@ -10,7 +10,7 @@ class Burin_ShapeOp<string m, dag args> : Burin_Op<m> {
 }
 
 def Burin_ReshapeOp : Burin_ShapeOp<"reshape", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
-  let fusion = "view"; let parts = "allOperands"; let layout = "reshapeRule"; let element = "reshaped";
+  let rearranges = 1; let fusion = "view"; let parts = "allOperands"; let layout = "reshapeRule"; let element = "reshaped";
   let summary = "The same elements in row-major order under another shape; one size may be -1";
   let infer = "inferReshape"; let source = "torch.reshape"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "reshape(x, {-1, 4})";
@@ -18,14 +18,14 @@ def Burin_ReshapeOp : Burin_ShapeOp<"reshape", (ins Burin_Tensor:$x, Burin_Shape
   let batching = "reshape(x, inFront(examples, shape))";
 }
 def Burin_SqueezeOp : Burin_ShapeOp<"squeeze", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes)> {
-  let fusion = "view"; let parts = "unlessResized"; let element = "reshaped";
+  let rearranges = 1; let fusion = "view"; let parts = "unlessResized"; let element = "reshaped";
   let summary = "Drops dimensions of size 1: the given ones, or all when none is given";
   let infer = "inferSqueeze"; let source = "torch.squeeze"; let hasCanonicalizer = 1;
   let gradient = ["reshapeAs(g, x)"];
   let batching = "reshape(x, inFront(examples, result.shape))";
 }
 def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
-  let fusion = "view"; let parts = "unlessResized"; let element = "reshaped";
+  let rearranges = 1; let fusion = "view"; let parts = "unlessResized"; let element = "reshaped";
   let summary = "Inserts dimensions of size 1 at the given positions of the result";
   let infer = "inferUnsqueeze"; let source = "torch.unsqueeze"; let hasCanonicalizer = 1;
   let example = "unsqueeze(x, {0})";
@@ -33,7 +33,7 @@ def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI6
   let batching = "unsqueeze(x, behind(axes))";
 }
 def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$perm)> {
-  let parts = "unlessPermuted"; let layout = "transposeRule"; let element = "transposed";
+  let rearranges = 1; let parts = "unlessPermuted"; let layout = "transposeRule"; let element = "transposed";
   let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed"; let onnx = "Transpose";
   let infer = "inferTranspose"; let source = "numpy.transpose"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "transpose(x, {0, 2, 1})";
@@ -41,7 +41,7 @@ def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, Default
   let batching = "transpose(x, inFront(0, behind(perm)))";
 }
 def Burin_BroadcastToOp : Burin_ShapeOp<"broadcast_to", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
-  let fusion = "free"; let parts = "unlessRepeated"; let layout = "broadcastRule"; let element = "repeated";
+  let rearranges = 1; let fusion = "free"; let parts = "unlessRepeated"; let layout = "broadcastRule"; let element = "repeated";
   let summary = "Repeats dimensions of size 1 and prepends dimensions until the shape is `shape`";
   let infer = "inferBroadcastTo"; let source = "numpy.broadcast_to"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "broadcast_to(x, {8, 1, 4})";
@@ -50,7 +50,7 @@ def Burin_BroadcastToOp : Burin_ShapeOp<"broadcast_to", (ins Burin_Tensor:$x, Bu
 }
 def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr:$starts, Burin_ShapeAttr:$stops,
                                             DenseI64ArrayAttr:$steps)> {
-  let parts = "unlessCut"; let layout = "sameRule"; let element = "sliced";
+  let rearranges = 1; let parts = "unlessCut"; let layout = "sameRule"; let element = "sliced";
   let summary = "Elements starts[i], starts[i] + steps[i], … below stops[i] of each dimension";
   let description = [{
     One entry per dimension. Negative starts and stops count from the end; both are then clamped to the size, as in
@@ -62,7 +62,7 @@ def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr
   let batching = "slice(x, inFront(0, starts), inFront(examples, stops), inFront(1, steps))";
 }
 def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
-  let parts = "unlessFlipped"; let layout = "sameRule"; let element = "flipped";
+  let rearranges = 1; let parts = "unlessFlipped"; let layout = "sameRule"; let element = "flipped";
   let summary = "Reverses the given dimensions"; let infer = "inferFlip"; let source = "torch.flip"; let hasFolder = 1;
   let example = "flip(x, {-1})";
   let gradient = ["flip(g, axes)"];
@@ -119,7 +119,7 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
                  "interior))";
 }
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
-  let folding = "value"; let selects = 1; let parts = "takeOperands"; let layout = "takeRule"; let flops = "ofResult"; let element = "taken";
+  let rearranges = 1; let folding = "value"; let selects = 1; let parts = "takeOperands"; let layout = "takeRule"; let flops = "ofResult"; let element = "taken";
   let summary = "Slices of x along `axis`, selected by integer indices of any shape"; let onnx = "Gather";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
     of range is an error. take(x, indices) without an axis is another function, which flattens x, as
@@ -130,7 +130,7 @@ def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$ind
   let batching = "takeOfEach(x, indices, axis, examples)";
 }
 def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
-  let folding = "value"; let selects = 1; let parts = "unlessAlongBatch"; let flops = "ofResult"; let element = "taken";
+  let rearranges = 1; let folding = "value"; let selects = 1; let parts = "unlessAlongBatch"; let flops = "ofResult"; let element = "taken";
   let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x"; let onnx = "GatherElements";
   let description = [{ Negative and out of range indices as in `take`. }];
   let infer = "inferGather"; let source = "torch.gather, ONNX GatherElements";

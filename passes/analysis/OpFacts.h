@@ -40,6 +40,7 @@ struct OpFacts {
   Folding folding = Folding::Value;
   bool selects = false;        // reads only the elements of its first operand that the second operand selects
   bool oneInstruction = false; // an element takes about one instruction
+  bool rearranges = false;     // each element of the result is an element of the first operand
 };
 
 /// Facts of an op of the table. Sequential for other ops that are steps of their own; the default for all others and
@@ -52,6 +53,8 @@ std::optional<size_t> tableIndexOf(mlir::Operation *op);
 inline bool isView(mlir::Operation *op) { return factsOf(op).fusion == FusionKind::View; }
 /// Whether the op costs nothing, so that kernels repeat it where it is needed.
 inline bool isFree(mlir::Operation *op) { return isView(op) || factsOf(op).fusion == FusionKind::Free; }
+/// Whether the result has all elements of the only operand and no others: views, and broadcasts unless they are empty.
+inline bool repeatsOperand(mlir::Operation *op) { return isFree(op) && op->getNumOperands() == 1; }
 /// Whether the op is the only one in its kernel, or a step of its own.
 inline bool isSequential(mlir::Operation *op) { return factsOf(op).fusion == FusionKind::Sequential; }
 /// Whether the op reads its operands from memory, many times.

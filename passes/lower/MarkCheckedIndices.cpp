@@ -5,6 +5,7 @@
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
+#include "passes/analysis/OpFacts.h"
 #include <cstring>
 
 using namespace mlir;
@@ -19,7 +20,7 @@ namespace {
 /// The value whose elements `indices` repeats or reshapes.
 Value sourceOf(Value indices) {
   while (Operation *op = indices.getDefiningOp()) {
-    if (!isa<BroadcastToOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op))
+    if (!repeatsOperand(op))
       break;
     indices = op->getOperand(0);
   }
@@ -37,12 +38,11 @@ struct MarkCheckedIndicesPass : impl::MarkCheckedIndicesPassBase<MarkCheckedIndi
 private:
   static Dim sizeOf(ScatterOp scatter) { return shapeOf(scatter.getX())[scatter.getAxis()]; }
 
-  /// Whether all elements are in [0, size): they are elements of an iota or of a constant, wherever these stand. A take
-  /// whose own indices are out of range ends the run before the scatter.
+  /// Whether all elements are in [0, size): they are elements of an iota or of a constant. A take whose own indices are
+  /// out of range ends the run before the scatter.
   static bool areWithin(Value indices, const Dim &size) {
     Operation *op = indices.getDefiningOp();
-    while (op &&
-           isa<BroadcastToOp, FlipOp, GatherOp, ReshapeOp, SliceOp, SqueezeOp, TakeOp, TransposeOp, UnsqueezeOp>(op))
+    while (factsOf(op).rearranges)
       op = op->getOperand(0).getDefiningOp();
     if (auto iota = dyn_cast_or_null<IotaOp>(op)) {
       const Dim count = shapeOf(iota.getResult())[iota.getAxis()];
@@ -75,8 +75,7 @@ private:
       Value v = shown.pop_back_val();
       for (OpOperand &use : v.getUses()) {
         Operation *user = use.getOwner();
-        if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(user) ||
-            (isa<BroadcastToOp>(user) && isNotEmpty(user->getResult(0))))
+        if (repeatsOperand(user) && (isView(user) || isNotEmpty(user->getResult(0))))
           shown.push_back(user->getResult(0));
         auto checks = [&](auto op) {
           return op && use.getOperandNumber() == 1 && !op->use_empty() && shapeOf(op.getX())[op.getAxis()] == size;

@@ -134,6 +134,7 @@ class Op:
         for field in RULES + ("fusion",):
             setattr(self, field, record[field] or fail(self.name, f"does not say its `{field}`, see ir/ops/OpBase.td"))
         self.rows, self.selects = record["rows"], bool(record["selects"])
+        self.rearranges = bool(record["rearranges"])
         self.oneInstruction = bool(record["oneInstruction"])
         self.elementwise = any(t["def"] == "Burin_ElementwiseTrait" for t in record["traits"])
         self.variadicResults = any("Variadic" in records[a["def"]]["!superclasses"] for a, _ in record["results"]["args"])
@@ -238,7 +239,8 @@ def ids(ops):
 def facts(ops):
     return HEADER + "".join(
         f"{{FusionKind::{upperCamel(op.fusion)}, RowAxes::{upperCamel(op.rows)}, Folding::{upperCamel(op.folding)}, "
-        f"{'true' if op.selects else 'false'}, {'true' if op.oneInstruction else 'false'}}}, // {op.name}\n" for op in ops)
+        f"{'true' if op.selects else 'false'}, {'true' if op.oneInstruction else 'false'}, "
+        f"{'true' if op.rearranges else 'false'}}}, // {op.name}\n" for op in ops)
 
 
 def rules(field):

@@ -5,6 +5,7 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
+#include "passes/analysis/OpFacts.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/lower/contractions/Pack.h"
 #include <algorithm>
@@ -95,13 +96,11 @@ private:
 
   /// The only element of `v`, which may be repeated.
   std::optional<Offset> numberOf(Value v) {
-    while (Operation *view = v.getDefiningOp())
-      if (isa<BroadcastToOp, ReshapeOp, TransposeOp>(view))
-        v = view->getOperand(0);
-      else
-        break;
-    Dim count = elements(shapeOf(v));
-    if (count != Dim(1))
+    auto isOne = [](Value x) { return elements(shapeOf(x)) == Dim(1); };
+    for (Operation *op = v.getDefiningOp(); factsOf(op).rearranges && (!isOne(v) || isOne(op->getOperand(0)));
+         op = v.getDefiningOp())
+      v = op->getOperand(0);
+    if (!isOne(v))
       return std::nullopt;
     std::optional<int64_t> known;
     if (auto constant = v.getDefiningOp<ConstantOp>())
