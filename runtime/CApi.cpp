@@ -32,8 +32,8 @@ struct ProfileForward {
 
   static void step(void *self, const StepProfile &p) {
     auto &forward = *static_cast<ProfileForward *>(self);
-    burin_step_profile out{p.step,  p.parallel, p.kernel, p.location, p.startNs,  p.endNs,   p.tasks,
-                           p.flops, p.bytes,    p.turn,   p.turns,    p.function, p.provider};
+    burin_step_profile out{p.step,  p.parallel, p.kernel,    p.location,   p.startNs,  p.endNs,   p.tasks,
+                           p.flops, p.bytes,    p.iteration, p.iterations, p.function, p.provider};
     forward.callback(forward.ctx, &out);
   }
 };

@@ -1,13 +1,13 @@
-// Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def. A line is all elements of a
-// tensor along the dimension that an op reduces, sorts or scans:
+// Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def. A slice has all elements of
+// a tensor along the dimension that an op reduces, sorts or scans, at one position of the others:
 //
 // - gpu-map: no reductions. Adjacent threads compute adjacent elements, in vectors of 16 bytes where possible.
 // - gpu-transpose, gpu-transposed-reads: a block moves a tile through shared memory, so that both sides are accessed in
 //   order.
 // - gpu-window: max_pool and depthwise convolution. A thread computes adjacent positions.
-// - gpu-rows: reductions. A warp or a block per line if the innermost dimension is reduced, else a grid of threads for
-//   adjacent columns. Each level of dependent reductions is one pass over the line; a last pass writes results of full
-//   size. Long lines are cut into parts, whose blocks are launched in a group per pass. The order of additions depends
+// - gpu-rows: reductions. A warp or a block per slice if the innermost dimension is reduced, else a grid of threads for
+//   adjacent columns. Each level of dependent reductions is one pass over the slice; a last pass writes results of full
+//   size. Long slices are cut into parts, whose blocks are launched in a group per pass. The order of additions depends
 //   on the shape alone.
 // - gpu-contraction: a block computes a tile of the result from slices of both operands in shared memory, each thread a
 //   part of it in registers. Products are added in the order of k, as on the CPU.
@@ -21,9 +21,9 @@
 //   parts.
 // - gpu-attention, tensor-core-attention, warpgroup-attention: scores of a tile of rows and keys stay in shared memory
 //   and registers.
-// - gpu-running, gpu-sort: a block per line.
+// - gpu-running, gpu-sort: a block per slice.
 // - gpu-suppression: non-maximum suppression, a block per class.
-// - gpu-scatter: a thread per part of a line; it applies updates in order.
+// - gpu-scatter: a thread per part of a slice; it applies updates in order.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
 

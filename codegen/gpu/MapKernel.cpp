@@ -1,3 +1,5 @@
+// Kernels without reductions (family gpu-map): a block computes adjacent elements of the space, each thread whole
+// vectors of 16 bytes where the innermost dimension and the addresses allow it, else single elements.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"

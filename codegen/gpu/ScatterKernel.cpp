@@ -1,4 +1,4 @@
-// Scatter: a thread owns a part of a line of the result. It loops over all updates of the line in order and applies
+// Scatter: a thread owns a part of a slice of the result. It loops over all updates of the slice in order and applies
 // those that fall into its part, so that the result equals that of a sequential loop.
 #include "codegen/emit/Scattered.h"
 #include "codegen/gpu/Block.h"
@@ -12,7 +12,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kThreads = 128;
-constexpr int64_t kWantedThreads = 65536, kMostParts = 256; // each part reads all indices of the line
+constexpr int64_t kWantedThreads = 65536, kMostParts = 256; // each part reads all indices of the slice
 
 class ScatterKernel {
 public:
@@ -25,15 +25,15 @@ public:
   }
 
   GpuLaunch emit() {
-    Dim lines = elements(others);
+    Dim slices = elements(others);
     int64_t parts = kMostParts;
-    if (lines.isStatic() && lines.value() > 0)
-      parts = std::clamp<int64_t>(kWantedThreads / lines.value(), 1, kMostParts);
-    Dim all = lines * max(min(shape[axis], parts), 1); // at least one thread reports out-of-range indices
+    if (slices.isStatic() && slices.value() > 0)
+      parts = std::clamp<int64_t>(kWantedThreads / slices.value(), 1, kMostParts);
+    Dim all = slices * max(min(shape[axis], parts), 1); // at least one thread reports out-of-range indices
     Value number = k.add(k.mul(k.lo, k.constant(kThreads)), threadIndex(k));
     k.when(isBelow(number, k.dim(all)), [&] {
-      Value partSize = k.dim(ceildiv(shape[axis], parts)), part = k.div(number, k.dim(lines));
-      SmallVector<Index> place = e.delinearize({k.rem(number, k.dim(lines))}, others);
+      Value partSize = k.dim(ceildiv(shape[axis], parts)), part = k.div(number, k.dim(slices));
+      SmallVector<Index> place = e.delinearize({k.rem(number, k.dim(slices))}, others);
       at.assign(shape.size(), Index());
       for (auto [d, index] : llvm::zip(otherDims, place))
         at[d] = index;
@@ -54,7 +54,7 @@ public:
 private:
   Value isBelow(Value x, Value y) { return k.compare(arith::CmpIPredicate::slt, x, y); }
 
-  /// The tensor of updates may have fewer lines than the result.
+  /// The tensor of updates may have fewer slices than the result.
   Value hasUpdates() {
     Value inside = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
     for (size_t d : otherDims)
@@ -95,7 +95,7 @@ private:
   size_t axis;
   Memory out;
   SmallVector<Index> at;
-  Value from, to; // this thread's part of the line
+  Value from, to; // this thread's part of the slice
 };
 
 } // namespace

@@ -23,7 +23,7 @@ public:
     DType from = dtypeOf(op.getX()), type = dtypeOf(op.getResult());
     DType wide = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
     Memory out{results[0], type, shape};
-    return lines(shape, axis, [&](SmallVector<Index> &at) {
+    return slices(shape, axis, [&](SmallVector<Index> &at) {
       Value length = k.dim(shape[axis]);
       Value first = isSum ? e.zeroOf(wide) : Scalar(k.b, k.loc, e.zeroOf(wide), wide).constant(1).value();
       k.loop(k.constant(0), length, k.constant(1), first, [&](Value i, ValueRange carried) {
@@ -48,7 +48,7 @@ public:
     size_t axis = op.getAxis();
     DType type = dtypeOf(op.getX());
     Memory out{results[0], DType::i64, shape};
-    LaunchShape launch = lines(shape, axis, [&](SmallVector<Index> &at) {
+    LaunchShape launch = slices(shape, axis, [&](SmallVector<Index> &at) {
       Value length = k.dim(shape[axis]);
       Sorter sorter(k, k.scratch, shape[axis]);
       k.loop(k.constant(0), length, k.constant(1), [&](Value i) {
@@ -76,7 +76,7 @@ public:
     size_t axis = op.getAxis();
     DType type = dtypeOf(op.getX());
     Memory out{results[0], DType::i64, shape};
-    LaunchShape launch = lines(shape, axis, [&](SmallVector<Index> &at) {
+    LaunchShape launch = slices(shape, axis, [&](SmallVector<Index> &at) {
       Value length = k.dim(shape[axis]), zero = k.constant(0);
       Sorter sorter(k, k.scratch, room);
       // Number of collected elements, key of the last selected one, whether fewer than `first` are selected.
@@ -175,15 +175,15 @@ private:
     return each(whole, end, count)[0];
   }
 
-  /// One task per line along the axis. `body` gets the position of the line and sets the coordinate along the axis.
-  LaunchShape lines(const Shape &shape, size_t axis, llvm::function_ref<void(SmallVector<Index> &)> body) {
+  /// One task per slice along the axis. `body` gets the position of the slice and sets the coordinate along the axis.
+  LaunchShape slices(const Shape &shape, size_t axis, llvm::function_ref<void(SmallVector<Index> &)> body) {
     Dim count = 1;
     for (size_t d = 0; d < shape.size(); ++d)
       if (d != axis)
         count = count * shape[d];
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value line) {
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value slice) {
       SmallVector<Index> at(shape.size());
-      Value rest = line;
+      Value rest = slice;
       for (size_t d = shape.size(); d-- > 0;) {
         if (d == axis)
           continue;

@@ -239,10 +239,10 @@ private:
     auto scan = dyn_cast<ScanOp>(loop);
     if (!scan || !passes::alternates(scan, state))
       return slotOf(result);
-    const Dim turns = scan.partCount();
-    if (turns.isStatic())
-      return turns.value() % 2 == 0 ? slotOf(result) : spareSlot(result);
-    return alternatingSlot(result, turns);
+    const Dim iterations = scan.partCount();
+    if (iterations.isStatic())
+      return iterations.value() % 2 == 0 ? slotOf(result) : spareSlot(result);
+    return alternatingSlot(result, iterations);
   }
 
   /// The second buffer of a state that alternates between the loop's result and this one.

@@ -36,7 +36,7 @@ private:
   /// The states of a scan, by the iterations of which they are requested.
   struct History {
     Batched initial, last, after; // before the first iteration, after the last one, after each of them
-    Dim turns;
+    Dim iterations;
   };
   llvm::DenseMap<mlir::Value, History> histories;
 

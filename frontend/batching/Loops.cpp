@@ -112,15 +112,15 @@ void Trace::Batching::replayLoop(ir::ScanOp loop) {
     for (size_t i = 0; i < states + sliced; ++i)
       arguments[i] = withOne(i < states ? before[i] : parts[i - states], flags[i]);
     std::vector<Batched> given = replay(body, arguments);
-    ScanResult turn;
+    ScanResult iteration;
     for (size_t i = 0; i < states; ++i)
-      turn.states.push_back(withoutOne(made(given[i], flags[i])));
+      iteration.states.push_back(withoutOne(made(given[i], flags[i])));
     for (size_t i = 0; i < states; ++i)
       if (isKept[i])
-        turn.outputs.push_back(turn.states[i]);
+        iteration.outputs.push_back(iteration.states[i]);
     for (size_t i = states; i < given.size(); ++i)
-      turn.outputs.push_back(withoutOne(made(given[i], after[i])));
-    return turn;
+      iteration.outputs.push_back(withoutOne(made(given[i], after[i])));
+    return iteration;
   };
   ScanResult all = burin::scan(step, initial, elements, loop.getReverse());
   size_t next = 0;
@@ -150,9 +150,9 @@ bool Trace::Batching::replayPartOfHistory(mlir::Operation *op) {
   const std::vector<ir::Attr> attrs = ir::attrsOf(op);
   const Shape starts = std::get<Shape>(attrs[0]), stops = std::get<Shape>(attrs[1]);
   const bool isBatched = past.last.isBatched;
-  if (starts[0] == past.turns && stops[0] == past.turns + 1)
+  if (starts[0] == past.iterations && stops[0] == past.iterations + 1)
     values[op->getResult(0)] = {unsqueeze(past.last.tensor, {isBatched ? 1 : 0}), isBatched};
-  else if (starts[0] == Dim(1) && stops[0] == past.turns + 1)
+  else if (starts[0] == Dim(1) && stops[0] == past.iterations + 1)
     values[op->getResult(0)] = past.after;
   else
     return false;
@@ -185,7 +185,7 @@ void Trace::Batching::replayWhile(ir::WhileOp loop) {
       return goesOn.tensor;
     return any(active.defined() ? goesOn.tensor & active : goesOn.tensor);
   };
-  auto turn = [&](const std::vector<Tensor> &values) {
+  auto iteration = [&](const std::vector<Tensor> &values) {
     const Batched goesOn = replay(test, arguments(values))[0];
     const Tensor outside = active;
     if (goesOn.isBatched)
@@ -199,7 +199,7 @@ void Trace::Batching::replayWhile(ir::WhileOp loop) {
     active = outside;
     return next;
   };
-  std::vector<Tensor> last = detail::whileLoop(condition, turn, initial, std::nullopt, detail::inScope({}));
+  std::vector<Tensor> last = detail::whileLoop(condition, iteration, initial, std::nullopt, detail::inScope({}));
   for (size_t i = 0; i < carried; ++i)
     values[loop.getResult(unsigned(i))] = {last[i], flags[i]};
 }

@@ -6,7 +6,7 @@ namespace burin {
 using mlir::Value;
 
 Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location)
-    : kind(kind), trace(trace), turns(std::make_shared<mlir::Block>()), checksBefore(trace.checks.size()),
+    : kind(kind), trace(trace), iterations(std::make_shared<mlir::Block>()), checksBefore(trace.checks.size()),
       assumedBefore(trace.assumed ? trace.assumed->size() : 0) {
   mlir::OpBuilder::InsertionGuard guard(trace.builder);
   trace.builder.setInsertionPointToEnd(trace.graph->module->getBody());
@@ -14,7 +14,7 @@ Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &
   function = mlir::func::FuncOp::create(trace.builder, location, name, trace.builder.getFunctionType({}, {}));
   function.setPrivate();
   function.addEntryBlock();
-  trace.turnBlocks.push_back(turns);
+  trace.iterationBlocks.push_back(iterations);
 }
 
 Trace::FunctionScope::~FunctionScope() {
@@ -140,13 +140,13 @@ void Trace::FunctionScope::touch(CellUse &use) {
   if (kind == Kind::Branch || kind == Kind::Example)
     return;
   Value outer = heldBy(use.value);
-  touched.back().turn = turns->addArgument(outer.getType(), outer.getLoc());
-  use.value = leafLike(trace.wrap(touched.back().turn), use.cell->value());
+  touched.back().iteration = iterations->addArgument(outer.getType(), outer.getLoc());
+  use.value = leafLike(trace.wrap(touched.back().iteration), use.cell->value());
 }
 
 void Trace::FunctionScope::restoreCells() {
   for (Touched &cell : touched) {
-    Value inside = cell.turn ? Value(cell.turn) : heldBy(cell.before);
+    Value inside = cell.iteration ? Value(cell.iteration) : heldBy(cell.before);
     cell.after = cell.use->value;
     cell.isChanged = heldBy(cell.after) != inside;
     cell.use->value = cell.before;

@@ -10,10 +10,10 @@ namespace burin {
 class Trace::FunctionScope {
 public:
   enum class Kind {
-    Step,    // of a scan; its checks of sizes are made before the loop
-    Branch,  // runs at most once
-    Turn,    // of a while loop
-    Example, // of vmap: its ops are replayed, and it is deleted; its checks are made before
+    Step,      // of a scan; its checks of sizes are made before the loop
+    Branch,    // runs at most once
+    Iteration, // of a while loop
+    Example,   // of vmap: its ops are replayed, and it is deleted; its checks are made before
   };
   FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location);
   ~FunctionScope();
@@ -45,10 +45,10 @@ public:
   /// A parameter that the function reads or sets.
   struct Touched {
     CellUse *use;
-    Tensor before;                      // value outside
-    bool wasSet;                        // outside
-    mlir::BlockArgument turn = nullptr; // in a loop: value after the previous iteration
-    Tensor after = {};                  // see restoreCells
+    Tensor before;                           // value outside
+    bool wasSet;                             // outside
+    mlir::BlockArgument iteration = nullptr; // in a loop: value after the previous iteration
+    Tensor after = {};                       // see restoreCells
     bool isChanged = false;
   };
   std::vector<Touched> touched;
@@ -59,7 +59,7 @@ public:
   void restoreCells();
 
   bool holds(mlir::Value value) const {
-    return value.getParentBlock() == &function.front() || value.getParentBlock() == turns.get();
+    return value.getParentBlock() == &function.front() || value.getParentBlock() == iterations.get();
   }
   mlir::Block *block() { return &function.front(); }
 
@@ -68,7 +68,8 @@ public:
 
 private:
   Trace &trace;
-  std::shared_ptr<mlir::Block> turns; // arguments for Touched::turn, replaced later; tensors may still refer to them
+  std::shared_ptr<mlir::Block>
+      iterations; // arguments for Touched::iteration, replaced later; tensors may still refer to them
   std::optional<mlir::OpBuilder::InsertPoint> outside;
   size_t checksBefore, assumedBefore;
   llvm::SmallVector<mlir::Attribute> checks; // of a branch or iteration: only made in runs that reach it

@@ -262,7 +262,7 @@ private:
   llvm::SmallVector<mlir::Value> returned;
   mlir::OpBuilder builder;
   std::vector<FunctionScope *> scopes;                          // currently recorded, innermost last
-  std::vector<std::shared_ptr<mlir::Block>> turnBlocks;         // see FunctionScope
+  std::vector<std::shared_ptr<mlir::Block>> iterationBlocks;    // see FunctionScope
   std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see FunctionScope
   Escapes escapes;
   std::vector<Tensor> arguments;

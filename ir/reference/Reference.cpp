@@ -244,12 +244,12 @@ FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> o
   std::vector<Results> given(op.getNumResults()); // results of each iteration, in the order of the op's results
   for (size_t i = 0; i < states; ++i)
     given[i].push_back(*operands[i]);
-  for (int64_t turn = 0; turn < *parts; ++turn) {
+  for (int64_t iteration = 0; iteration < *parts; ++iteration) {
     Results slices;
     for (size_t i = 0; i < states; ++i)
       slices.push_back(given[i].back());
     for (const RefTensor *operand : operands.slice(states, op.getSliced()))
-      slices.push_back(partOf(*operand, op.getReverse() ? *parts - 1 - turn : turn, *parts));
+      slices.push_back(partOf(*operand, op.getReverse() ? *parts - 1 - iteration : iteration, *parts));
     std::vector<const RefTensor *> arguments = pointersTo(slices);
     arguments.insert(arguments.end(), operands.begin() + op.firstWhole(), operands.end());
     auto results = apply(op, op.body(), arguments);

@@ -101,7 +101,7 @@ int64_t PlanRunner::prepareLaunches(ShapeBinding &binding) {
   int64_t launches = sum(0, ofSteps.size());
   for (const BoundLoop &loop : binding.loops()) {
     int64_t inLoop = 0;
-    if (__builtin_mul_overflow(loop.turns, sum(loop.first, loop.end), &inLoop))
+    if (__builtin_mul_overflow(loop.iterations, sum(loop.first, loop.end), &inLoop))
       inLoop = kMostRecorded + 1;
     launches += std::min(inLoop, kMostRecorded + 1);
   }
@@ -371,15 +371,15 @@ void PlanRunner::launchSideBySide(const ShapeBinding &binding, std::span<const B
     gpu.useLane(0);
 }
 
-void PlanRunner::collectErrors(int64_t turn) {
+void PlanRunner::collectErrors(int64_t iteration) {
   if (!context.gpu || context.gpu->isInGraph() || !context.gpu->mayHaveErrors())
     return;
   context.gpu->fetchErrors();
   if (context.gpu->wait())
-    takeErrors(turn);
+    takeErrors(iteration);
 }
 
-void PlanRunner::takeErrors(int64_t turn) {
+void PlanRunner::takeErrors(int64_t iteration) {
   if (onGpu.slots.empty())
     return;
   const Artifact &a = context.program->artifact();
@@ -389,7 +389,7 @@ void PlanRunner::takeErrors(int64_t turn) {
     if (found[slot] == DataError::kNone)
       continue;
     if (in == index)
-      error.add(step, turn, found[slot]);
+      error.add(step, iteration, found[slot]);
     else if (!error.any() && failure.ok()) // of a function in a CUDA graph
       failure = dataErrorOf(a, a.plans[in], step, found[slot]);
   }

@@ -310,13 +310,14 @@ void PlanRunner::checkOutput(uint32_t i, const ShapeBinding &binding, const Tens
                  tensorText(got.dtype, {got.shape, got.shape ? got.rank : 0}));
 }
 
-void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
+void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands,
+                           int64_t iteration) {
   if (context.gpu)
     return launch(binding, step, operands, 0);
   if (step.grain >= step.tasks || context.parallel.threads == 1) {
     int64_t at = step.kernel(operands, step.sizes, context.scratch.data(), 0, step.tasks);
     if (at != DataError::kNone)
-      error.add(step.index, turn, at);
+      error.add(step.index, iteration, at);
     return;
   }
   struct Call {
@@ -325,13 +326,13 @@ void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, v
     std::byte *scratch;
     uint64_t stride;
     DataError &error;
-    int64_t turn;
-  } call{step, operands, context.scratch.data(), binding.scratchBytes(), error, turn};
+    int64_t iteration;
+  } call{step, operands, context.scratch.data(), binding.scratchBytes(), error, iteration};
   auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
     auto &c = *static_cast<Call *>(ctx);
     int64_t at = c.step.kernel(c.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
     if (at != DataError::kNone)
-      c.error.add(c.step.index, c.turn, at);
+      c.error.add(c.step.index, c.iteration, at);
   };
   context.parallel.run(context.parallel.ctx, step.tasks, step.grain, body, &call);
 }
@@ -361,8 +362,8 @@ void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
   binding.enter(loop);
   // As many iterations as possible run concurrently; the threads share each of the remaining ones.
   int64_t threads = context.parallel.threads, together = 0;
-  if (threads > 1 && loop.grain < loop.turns) // never if iterations depend on each other
-    together = loop.turns < 4 * threads ? loop.turns / threads * threads : loop.turns;
+  if (threads > 1 && loop.grain < loop.iterations) // never if iterations depend on each other
+    together = loop.iterations < 4 * threads ? loop.iterations / threads * threads : loop.iterations;
   struct Call {
     ShapeBinding &binding;
     const BoundLoop &loop;
@@ -372,28 +373,29 @@ void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
   auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
     auto &c = *static_cast<Call *>(ctx);
     std::byte *scratch = c.scratch + uint64_t(worker) * c.binding.scratchBytes();
-    for (int64_t turn = lo; turn < hi; ++turn) {
-      void *const *operands = c.binding.operandsOfTurn(c.loop, turn, worker);
+    for (int64_t iteration = lo; iteration < hi; ++iteration) {
+      void *const *operands = c.binding.operandsOfIteration(c.loop, iteration, worker);
       for (const BoundStep &step : c.binding.steps().subspan(c.loop.first, c.loop.end - c.loop.first)) {
         int64_t at = step.kernel(operands + c.binding.offsetInLoop(c.loop, step), step.sizes, scratch, 0, step.tasks);
         if (at != DataError::kNone)
-          c.error.add(step.index, turn, at);
+          c.error.add(step.index, iteration, at);
       }
     }
   };
   if (together)
     context.parallel.run(context.parallel.ctx, together, std::min(loop.grain, together / threads), body, &call);
-  for (int64_t turn = together; turn < loop.turns && goesOn(binding, loop); ++turn) {
-    runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
+  for (int64_t iteration = together; iteration < loop.iterations && goesOn(binding, loop); ++iteration) {
+    runIteration(binding, loop, iteration, [&](const BoundStep &step, void *const *operands) {
       if (!loop.sequential || mustRun(step.index))
-        runStep(binding, step, operands, turn);
+        runStep(binding, step, operands, iteration);
     });
-    collectErrors(turn);
+    collectErrors(iteration);
   }
 }
 
-template <class F> void PlanRunner::runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run) {
-  void *const *operands = binding.operandsOfTurn(loop, turn, 0);
+template <class F>
+void PlanRunner::runIteration(ShapeBinding &binding, const BoundLoop &loop, int64_t iteration, F run) {
+  void *const *operands = binding.operandsOfIteration(loop, iteration, 0);
   for (const BoundStep &step : binding.steps().subspan(loop.first, loop.end - loop.first))
     run(step, operands + binding.offsetInLoop(loop, step));
 }
@@ -437,9 +439,9 @@ void PlanRunner::runSteps(ShapeBinding &binding) {
 
 void PlanRunner::runProfiled(ShapeBinding &binding) {
   const Artifact &a = context.program->artifact();
-  auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
+  auto timed = [&](const BoundStep &step, void *const *operands, int64_t iteration, int64_t iterations) {
     if (!step.isKernel) // the functions that it runs report their steps
-      return runStep(binding, step, operands, turn);
+      return runStep(binding, step, operands, iteration);
     const Step &info = plan.steps[step.index];
     StepProfile p;
     p.step = step.index;
@@ -450,10 +452,10 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
     p.flops = binding.value(info.flops);
     p.bytes = binding.value(info.bytes);
     p.parallel = step.grain < step.tasks && context.parallel.threads > 1;
-    p.turn = turn;
-    p.turns = turns;
+    p.iteration = iteration;
+    p.iterations = iterations;
     p.startNs = nowNs();
-    runKernel(binding, step, operands, turn);
+    runKernel(binding, step, operands, iteration);
     p.endNs = nowNs();
     p.provider = context.gpu && context.gpu->hasUsedLibrary() ? "cuBLASLt" : nullptr;
     context.profile.step(context.profile.ctx, p);
@@ -468,12 +470,12 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
       },
       [&](const BoundLoop &loop) { // iterations one by one, so that each step is timed
         binding.enter(loop);
-        for (int64_t turn = 0; turn < loop.turns && goesOn(binding, loop); ++turn) {
-          runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
+        for (int64_t iteration = 0; iteration < loop.iterations && goesOn(binding, loop); ++iteration) {
+          runIteration(binding, loop, iteration, [&](const BoundStep &step, void *const *operands) {
             if (!loop.sequential || mustRun(step.index))
-              timed(step, operands, turn, loop.turns);
+              timed(step, operands, iteration, loop.iterations);
           });
-          collectErrors(turn);
+          collectErrors(iteration);
         }
       },
       [&](uint32_t step) { return mustRun(step); });

@@ -107,11 +107,11 @@ private:
   bool goesOn(const ShapeBinding &binding, const BoundLoop &loop) const {
     return !loop.sequential || mustRun(binding.steps()[loop.end - 1].index);
   }
-  void runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn);
-  void runStep(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
+  void runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t iteration);
+  void runStep(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t iteration) {
     if (step.isKernel)
-      return runKernel(binding, step, operands, turn);
-    collectErrors(turn);
+      return runKernel(binding, step, operands, iteration);
+    collectErrors(iteration);
     if (mustRun(step.index))
       runFunctions(step, binding, operands);
   }
@@ -127,7 +127,7 @@ private:
   Status whileInGraph(const Step &step, std::span<const int64_t> symbols, void *const *operands);
   void runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
   void runLoop(ShapeBinding &binding, const BoundLoop &loop);
-  template <class F> void runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run);
+  template <class F> void runIteration(ShapeBinding &binding, const BoundLoop &loop, int64_t iteration, F run);
   /// Whether these steps may run: calls the hook if one of them overwrites a state.
   bool mayUpdate(ShapeBinding &binding, std::span<const BoundStep> steps) {
     return !updates.hook.begin || steps.back().index < firstUpdate || beginUpdates(binding);
@@ -181,8 +181,8 @@ private:
   void launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane);
   void launchSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
   /// Waits for errors that kernels of this plan may have reported in this iteration of a loop.
-  void collectErrors(int64_t turn);
-  void takeErrors(int64_t turn);
+  void collectErrors(int64_t iteration);
+  void takeErrors(int64_t iteration);
 };
 
 } // namespace burin::rt

@@ -34,9 +34,9 @@ struct StepProfile {
   int64_t startNs = 0, endNs = 0;                    // of CLOCK_MONOTONIC
   int64_t tasks = 0, flops = 0, bytes = 0;
   bool parallel = false;
-  int64_t turn = 0, turns = 1;    // iteration of the surrounding loop, and their number
-  const char *function = nullptr; // the function that contains the step
-  const char *provider = nullptr; // the library that has computed the step instead of the kernel, or null
+  int64_t iteration = 0, iterations = 1; // iteration of the surrounding loop, and their number
+  const char *function = nullptr;        // the function that contains the step
+  const char *provider = nullptr;        // the library that has computed the step instead of the kernel, or null
 };
 struct ProfileHook {
   void *ctx = nullptr;
@@ -67,13 +67,13 @@ public:
   bool any() const { return step != kNone; }
   /// Whether a step must still run: steps before the failed one may fail, too.
   bool precedes(int64_t other) const { return other < step; }
-  void add(int64_t inStep, int64_t inTurn, int64_t at) {
+  void add(int64_t inStep, int64_t inIteration, int64_t at) {
     std::lock_guard lock(mutex);
-    if (std::tie(inStep, inTurn, at) < std::tie(step, turn, position))
-      step = inStep, turn = inTurn, position = at;
+    if (std::tie(inStep, inIteration, at) < std::tie(step, iteration, position))
+      step = inStep, iteration = inIteration, position = at;
   }
-  void clear() { step = turn = position = kNone; }
-  int64_t step = kNone, turn = kNone, position = kNone;
+  void clear() { step = iteration = position = kNone; }
+  int64_t step = kNone, iteration = kNone, position = kNone;
 
 private:
   std::mutex mutex;

@@ -312,7 +312,7 @@ private:
   void beginLoop(const Loop &loop) {
     BoundLoop b;
     b.first = uint32_t(out.bound.size());
-    b.turns = amount(loop.turns, "the number of turns of the loop at step", loop.firstStep);
+    b.iterations = amount(loop.iterations, "the number of iterations of the loop at step", loop.firstStep);
     b.entry = uint32_t(out.operands.size());
     out.boundLoops.push_back(b);
     inLoop = &loop;
@@ -322,12 +322,12 @@ private:
     BoundLoop &b = out.boundLoops.back();
     b.end = uint32_t(out.bound.size());
     b.entries = uint32_t(out.operands.size()) - b.entry;
-    double flops = 0, bytes = 0;
+    double flops = 0, bytes = 0, n = double(b.iterations);
     for (uint32_t i = loop.firstStep; i <= loop.lastStep; ++i)
       flops += double(out.values[p.steps[i].flops]), bytes += double(out.values[p.steps[i].bytes]);
     b.sequential = loop.sequential;
-    b.grain = loop.sequential ? b.turns : chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
-    out.parallelCount += b.grain < b.turns;
+    b.grain = loop.sequential ? b.iterations : chooseGrain(b.iterations, flops * n, bytes * n);
+    out.parallelCount += b.grain < b.iterations;
     out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.place.workers)));
     inLoop = nullptr;
   }
@@ -355,7 +355,7 @@ private:
     b.grain =
         isKernel && !onGpu ? chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes])) : tasks;
     if (b.grain < b.tasks) // in each iteration, if iterations are sequential
-      out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
+      out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(iterations(), 2)) : 0;
     for (const Slot &slot : step.operands)
       addOperand(slot);
     for (ExprId id : step.sizes)
@@ -363,18 +363,18 @@ private:
     out.bound.push_back(b);
   }
 
-  int64_t turns() { return out.boundLoops.back().turns; }
+  int64_t iterations() { return out.boundLoops.back().iterations; }
 
   /// The parts of the first and of the last iteration must begin within the whole.
   void addPart(uint32_t entry, uint32_t index) {
     const Part &part = p.parts[index];
     const bool alternates = part.kind == Part::Kind::Alternating;
     int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
-    bool fits = !__builtin_mul_overflow(std::max<int64_t>(turns() - 1, 0), stride, &end) &&
+    bool fits = !__builtin_mul_overflow(std::max<int64_t>(iterations() - 1, 0), stride, &end) &&
                 !__builtin_add_overflow(end, begin, &end) &&
-                (turns() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
+                (iterations() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
     if (!fits && !alternates)
-      problems.add("part ", index, " of a loop of ", turns(), " turns lies outside of what it is a part of");
+      problems.add("part ", index, " of a loop of ", iterations(), " iterations lies outside of what it is a part of");
     out.boundLoops.back().parts.push_back({entry, 2 * index, alternates ? begin & 1 : begin, stride, alternates});
   }
 
@@ -480,12 +480,12 @@ void ShapeBinding::enter(const BoundLoop &loop) {
   }
 }
 
-void *const *ShapeBinding::operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker) {
+void *const *ShapeBinding::operandsOfIteration(const BoundLoop &loop, int64_t iteration, int worker) {
   void **own = loopOperands.data() + size_t(worker) * loop.entries;
   for (const BoundLoop::Part &part : loop.parts)
     own[part.entry - loop.entry] =
-        part.alternates ? operands[part.base + (part.begin + turn) % 2]
-                        : static_cast<std::byte *>(operands[part.base]) + part.begin + turn * part.stride;
+        part.alternates ? operands[part.base + (part.begin + iteration) % 2]
+                        : static_cast<std::byte *>(operands[part.base]) + part.begin + iteration * part.stride;
   return own;
 }
 

@@ -57,12 +57,12 @@ struct BoundStep {
   LaneOrder::Place lane = {}; // on a GPU, for steps of a concurrent group
 };
 
-/// A bound loop: the steps [first, end) run `turns` times. Threads take `grain` iterations at a time; with grain ==
-/// turns one thread runs all of them.
+/// A bound loop: the steps [first, end) run `iterations` times. Threads take `grain` iterations at a time; with grain
+/// == iterations one thread runs all of them.
 struct BoundLoop {
   uint32_t first = 0, end = 0;
-  int64_t turns = 0, grain = 0;
-  bool sequential = false;         // an iteration uses results of the previous one, so grain == turns
+  int64_t iterations = 0, grain = 0;
+  bool sequential = false;         // an iteration uses results of the previous one, so grain == iterations
   uint32_t entry = 0, entries = 0; // range of the operands of its steps
   struct Part {
     uint32_t entry, base; // indices of operands
@@ -112,7 +112,7 @@ public:
   void enter(const BoundLoop &loop);
   /// The operands of the loop's steps for one iteration on one worker, to be used instead of the table's entries from
   /// loop.entry on. Valid until the worker's next call.
-  void *const *operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker);
+  void *const *operandsOfIteration(const BoundLoop &loop, int64_t iteration, int worker);
   /// Position of a step's operands among those of the loop.
   size_t offsetInLoop(const BoundLoop &loop, const BoundStep &step) const {
     return size_t(step.operands - operands.data()) - loop.entry;

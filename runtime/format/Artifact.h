@@ -167,7 +167,7 @@ struct Part {
 /// sequential.
 struct Loop {
   uint32_t firstStep = 0, lastStep = 0; // both ends included; loops do not overlap
-  ExprId turns = 0;
+  ExprId iterations = 0;
   uint8_t sequential = 0; // 1: iterations run one after the other
 };
 
@@ -311,7 +311,7 @@ template <class IO> void fields(IO &io, Step &x) {
 }
 template <class IO> void fields(IO &io, HostCall &x) { io(x.kind, x.label, x.function, x.inputs, x.results); }
 template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride, x.kind, x.other); }
-template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
+template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.iterations, x.sequential); }
 template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
      x.steps, x.hostCalls, x.parts, x.loops);

@@ -188,11 +188,11 @@ private:
   bool buffer(const ArenaBuffer &b, size_t) {
     return expr(b.bytes) && range(b.firstStep, b.lastStep, "live range") &&
            (b.perWorker == 0 || (b.perWorker == 1 && hasCopies(loopAround(b.firstStep, b.lastStep))) ||
-            fail("one per worker, but not within one loop of independent turns"));
+            fail("one per worker, but not within one loop of independent iterations"));
   }
 
   bool loop(const Loop &l, size_t index) {
-    if (!expr(l.turns) || !range(l.firstStep, l.lastStep, "steps") || !known(l.turns, l.firstStep))
+    if (!expr(l.iterations) || !range(l.firstStep, l.lastStep, "steps") || !known(l.iterations, l.firstStep))
       return false;
     if (stages.ofStep(l.firstStep) != stages.ofStep(l.lastStep))
       return fail("a size is computed within");
@@ -242,7 +242,7 @@ private:
     if ((!l && !alternates) || isOwn(part.whole) || (alternates && isOwn(part.other)))
       return fail(text("part ", slot.index, " is used outside a loop"));
     if (alternates && hasCopies(l))
-      return fail(text("part ", slot.index, " alternates in a loop of independent turns"));
+      return fail(text("part ", slot.index, " alternates in a loop of independent iterations"));
     const size_t first = l ? l->firstStep : step, last = l ? l->lastStep : step;
     return live(part.whole, first, last) && (!alternates || live(part.other, first, last)) && known(part.begin, step) &&
            known(part.stride, step);
@@ -321,11 +321,11 @@ private:
         for (ExprId id : t.dims)
           if (!known(id, step))
             return false;
-    return outsideIndependentTurns(step);
+    return outsideIndependentIterations(step);
   }
-  bool outsideIndependentTurns(size_t step) {
+  bool outsideIndependentIterations(size_t step) {
     const Loop *l = loopAround(step, step);
-    return !hasCopies(l) || fail("is no kernel, but in a loop of independent turns");
+    return !hasCopies(l) || fail("is no kernel, but in a loop of independent iterations");
   }
 
   /// The compiler is trusted that sizes match, as for kernels.
@@ -340,7 +340,7 @@ private:
     }
     if (sizes != s.sizes.size())
       return fail(text("passes ", s.sizes.size(), " sizes, not ", sizes));
-    if (!outsideIndependentTurns(step))
+    if (!outsideIndependentIterations(step))
       return false;
     return s.kind == Step::Kind::While ? takesCarried(s) : takesAll(s);
   }

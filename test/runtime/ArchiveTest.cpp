@@ -235,7 +235,7 @@ TEST_CASE("a check of sizes that are not there is refused") {
 TEST_CASE("a loop that reaches outside its plan is refused") {
   auto problem = [](void (*change)(Artifact &)) { return problemOf(loopOverRows(3), change); };
   CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].lastStep = 3; }), "loop 0: steps outside the plan"));
-  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].turns = 999; }), "loop 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].iterations = 999; }), "loop 0: no expression 999"));
   CHECK(contains(problem([](Artifact &a) { a.plans[0].loops.push_back(a.plans[0].loops[0]); }),
                  "loop 1: does not follow"));
   CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].lastStep = 1; }), "buffer 1: one per worker, but not"));

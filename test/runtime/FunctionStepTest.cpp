@@ -115,19 +115,19 @@ TEST_CASE("a branch runs one of two plans") {
   }
 }
 
-TEST_CASE("a loop leaves its values in the results after any number of turns") {
+TEST_CASE("a loop leaves its values in the results after any number of iterations") {
   Model m = looping();
   auto session = sessionOf(m);
-  int turns = 0;
+  int iterations = 0;
   for (float start : {200.f, 100.f, 60.f, 30.f, 10.f, 0.f, NAN}) {
     float x = start, y = 3;
-    for (; x < 100; ++turns)
+    for (; x < 100; ++iterations)
       x = x * 2 + 1, y = y * 2 + 1;
     std::vector<float> got = valuesOf(*session, {start, 3});
     CHECK(std::bit_cast<uint32_t>(got[0]) == std::bit_cast<uint32_t>(x));
     CHECK(got[1] == y);
   }
-  CHECK(turns == 1 + 2 + 4 + 7);
+  CHECK(iterations == 1 + 2 + 4 + 7);
 }
 
 TEST_CASE("functions run functions") { // main calls `outer`, whose branches are a loop and an empty function
@@ -281,7 +281,7 @@ TEST_CASE("damaged steps that run functions are refused") {
                      [&](Model &m) {
                        m.plan().loops.push_back({0, 0, m.constant(2), 0}); // a parallel loop
                      }),
-           "in a loop of independent turns");
+           "in a loop of independent iterations");
   }
   // Recursion: each function must precede the functions that run it.
   expect(problemOf(calling(),
@@ -328,7 +328,7 @@ TEST_CASE("damaged steps of the host are refused") {
     expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].dims = {77}; }), "no expression 77");
     expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].location = 77; }), "no location 77");
     expect(problemOf(asking(kind), [&](Model &m) { m.plan().loops.push_back({0, 0, m.constant(2), 0}); }),
-           "in a loop of independent turns");
+           "in a loop of independent iterations");
   }
   expect(problemOf(asking(HostCall::Kind::Print),
                    [&](Model &m) {

@@ -11,14 +11,14 @@ namespace {
 
 constexpr int64_t kColumns = 4;
 
-/// main(x[4], w[turns, 4]) -> y[4]: y = x, then y = y * w[t] + 0.5 for each t, whose values alternate between the
+/// main(x[4], w[iterations, 4]) -> y[4]: y = x, then y = y * w[t] + 0.5 for each t, whose values alternate between the
 /// output and a buffer.
 Model alternating() {
   Model m;
   ExprId columns = m.constant(kColumns), row = m.constant(4 * kColumns), one = m.constant(1), zero = m.constant(0);
-  ExprId turns = m.symbol("turns", 1, 0), after = m.op(Expr::Op::Add, turns, one);
+  ExprId iterations = m.symbol("iterations", 1, 0), after = m.op(Expr::Op::Add, iterations, one);
   m.input("x", {columns});
-  m.input("w", {turns, columns});
+  m.input("w", {iterations, columns});
   m.output("y", {columns});
   auto all = [&](const char *name, float value) { return m.weight(name, std::vector<float>(kColumns, value)); };
   Slot spare = m.buffer(row, 0, 1);
@@ -26,10 +26,10 @@ Model alternating() {
     m.plan().parts.push_back({out(0), begin, zero, Part::Kind::Alternating, spare});
     return Slot{Slot::Kind::Part, uint32_t(m.plan().parts.size() - 1)};
   };
-  Slot before = version(turns), next = version(after), factor = m.part(in(1), zero, row);
+  Slot before = version(iterations), next = version(after), factor = m.part(in(1), zero, row);
   m.step("affine", {in(0), all("ones", 1), all("none", 0), before}, {columns}, one);
   m.step("affine", {before, factor, all("half", .5f), next}, {columns}, one);
-  m.plan().loops.push_back({1, 1, turns, 1});
+  m.plan().loops.push_back({1, 1, iterations, 1});
   return m;
 }
 
@@ -73,17 +73,17 @@ void flip(Model (*make)(), const std::function<std::vector<T *>(Model &)> &field
 
 } // namespace
 
-TEST_CASE("a state alternates between two buffers for any number of turns") {
+TEST_CASE("a state alternates between two buffers for any number of iterations") {
   Model m = alternating();
   std::unique_ptr<Session> session;
   requireOk(Session::create(m.load(), {.threads = 1}, session));
-  for (int64_t turns : {0, 1, 2, 5}) {
-    std::vector<float> x{1, 2, 3, 4}, w(size_t(turns * kColumns)), y(kColumns, -1), want = x;
+  for (int64_t iterations : {0, 1, 2, 5}) {
+    std::vector<float> x{1, 2, 3, 4}, w(size_t(iterations * kColumns)), y(kColumns, -1), want = x;
     for (size_t i = 0; i < w.size(); ++i)
       w[i] = .25f * float(i) - 1;
     for (size_t i = 0; i < w.size(); ++i)
       want[i % kColumns] = want[i % kColumns] * w[i] + .5f;
-    const std::vector<int64_t> row{kColumns}, all{turns, kColumns};
+    const std::vector<int64_t> row{kColumns}, all{iterations, kColumns};
     const TensorView inputs[]{view(x, row), view(w, all)};
     TensorView output = view(y, row);
     requireOk(session->run(inputs, {&output, 1}));
@@ -104,7 +104,7 @@ TEST_CASE("damaged parts that alternate are refused") {
   damaged([&](Model &m) { part(m).other.kind = Slot::Kind(9); }, "part 0: operand of kind 9");
   damaged([&](Model &m) { part(m).other = {Slot::Kind::Part, 1}; }, "part 0: is a part of a part");
   damaged([&](Model &m) { part(m).whole = {Slot::Kind::Part, 0}; }, "part 0: is a part of a part");
-  damaged([](Model &m) { m.plan().loops[0].sequential = 0; }, "alternates in a loop of independent turns");
+  damaged([](Model &m) { m.plan().loops[0].sequential = 0; }, "alternates in a loop of independent iterations");
   damaged([](Model &m) { m.plan().buffers[0].lastStep = 0; }, "buffer 0 is not live");
   damaged([](Model &m) { m.plan().buffers[0].firstStep = 1; }, "buffer 0 is not live");
   damaged([](Model &m) { m.plan().buffers[0].perWorker = 1; }, "buffer 0: one per worker, but not");
@@ -132,7 +132,7 @@ TEST_CASE("every flipped bit of a loop's records is refused by name, or leaves a
       alternating,
       [](Model &m) {
         Loop &loop = m.plan().loops[0];
-        return std::vector{&loop.firstStep, &loop.lastStep, &loop.turns};
+        return std::vector{&loop.firstStep, &loop.lastStep, &loop.iterations};
       },
       "", shapes);
   flip<uint8_t>(alternating, [](Model &m) { return std::vector{&m.plan().loops[0].sequential}; }, "", shapes);
@@ -174,9 +174,9 @@ TEST_CASE("every flipped bit of a step that runs a loop is refused by name, or l
   expect(alternating(), [](Model &m) { m.plan().steps[0].plans = {7}; }, "step 0: names functions, but runs none");
 }
 
-TEST_CASE("a negative number of turns is refused when it is known") {
+TEST_CASE("a negative number of iterations is refused when it is known") {
   Model m = alternating();
-  m.plan().loops[0].turns = m.constant(-3);
+  m.plan().loops[0].iterations = m.constant(-3);
   std::unique_ptr<Session> session;
   requireOk(Session::create(m.load(), {.threads = 1}, session));
   std::vector<float> x{1, 2, 3, 4}, w(2 * kColumns, 1), y(kColumns, -1);
@@ -184,5 +184,5 @@ TEST_CASE("a negative number of turns is refused when it is known") {
   const TensorView inputs[]{view(x, row), view(w, all)};
   TensorView output = view(y, row);
   const Status status = session->run(inputs, {&output, 1});
-  CHECK(contains(status.message(), "the number of turns of the loop at step 1 would have the impossible size -3"));
+  CHECK(contains(status.message(), "the number of iterations of the loop at step 1 would have the impossible size -3"));
 }

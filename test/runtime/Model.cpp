@@ -240,18 +240,18 @@ Model loopOverRows(int64_t n) {
 
 Model recurrence(int64_t n, bool reverse) {
   Model m;
-  ExprId columns = m.constant(n), turns = m.symbol("turns", 1, 0), zero = m.constant(0), four = m.constant(4);
+  ExprId columns = m.constant(n), iterations = m.symbol("iterations", 1, 0), zero = m.constant(0), four = m.constant(4);
   ExprId row = m.constant(n * 4), back = m.constant(-n * 4), state = m.constant(4 * n * 4);
-  ExprId last = m.op(Expr::Op::Mul, m.op(Expr::Op::Sub, turns, m.constant(1)), row);
+  ExprId last = m.op(Expr::Op::Mul, m.op(Expr::Op::Sub, iterations, m.constant(1)), row);
   m.input("first", {four, columns});
-  m.input("w", {turns, columns});
-  m.output("h", {m.op(Expr::Op::Add, turns, m.constant(1)), four, columns});
+  m.input("w", {iterations, columns});
+  m.output("h", {m.op(Expr::Op::Add, iterations, m.constant(1)), four, columns});
   auto all = [&](const char *name, float value) { return m.weight(name, std::vector<float>(size_t(n), value)); };
   m.step("affine", {in(0), all("ones", 1), all("none", 0), out(0)}, {columns}, four);
   Slot before = m.part(out(0), zero, state), after = m.part(out(0), state, state);
   Slot factor = reverse ? m.part(in(1), last, back) : m.part(in(1), zero, row);
   m.step("affine", {before, factor, all("half", .5f), after}, {columns}, four).flops = m.constant(1 << 30);
-  m.plan().loops.push_back({1, 1, turns, 1});
+  m.plan().loops.push_back({1, 1, iterations, 1});
   return m;
 }
 

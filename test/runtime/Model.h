@@ -51,9 +51,9 @@ struct Model {
 Model threeSteps(int64_t n);
 /// The same, one row per iteration of a loop.
 Model loopOverRows(int64_t n);
-/// first[4, n], w[turns, n] -> all states h[turns + 1, 4, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5, as a loop with
-/// state whose steps are large enough for several threads. `reverse` iterates over the rows of w from the last one to
-/// the first.
+/// first[4, n], w[iterations, n] -> all states h[iterations + 1, 4, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5, as a
+/// loop with state whose steps are large enough for several threads. `reverse` iterates over the rows of w from the
+/// last one to the first.
 Model recurrence(int64_t n, bool reverse);
 /// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m]. k and m are computed
 /// sizes.

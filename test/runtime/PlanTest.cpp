@@ -46,7 +46,7 @@ TEST_CASE("empty buffers take no space, impossible ones are reported") {
   CHECK(placeBuffers(huge).offsets.size() == 3);
 }
 
-TEST_CASE("what workers have in their turns of a loop never overlaps") {
+TEST_CASE("what workers have in their iterations of a loop never overlaps") {
   std::mt19937 random(8);
   for (int round = 0; round < 200; ++round) {
     uint32_t first = random() % 5, last = first + random() % 10;

@@ -129,10 +129,10 @@ TEST_CASE("results do not depend on threads or on who runs them") {
   CHECK(calls == 3);
 }
 
-TEST_CASE("turns of a loop give the same on any number of threads") {
+TEST_CASE("iterations of a loop give the same on any number of threads") {
   Model model = loopOverRows(5);
-  SECTION("cheap turns") {}
-  SECTION("turns that are worth a thread") {
+  SECTION("cheap iterations") {}
+  SECTION("iterations that are worth a thread") {
     ExprId much = model.constant(1'000'000);
     for (Step &step : model.plan().steps)
       step.flops = much;
@@ -150,18 +150,18 @@ TEST_CASE("turns of a loop give the same on any number of threads") {
   }
 }
 
-TEST_CASE("turns of a loop with state follow each other, any number of them, from either end") {
+TEST_CASE("iterations of a loop with state follow each other, any number of them, from either end") {
   constexpr int64_t n = 5;
   for (bool reverse : {false, true})
     for (int threads : {1, 2}) {
       auto session = makeSession(recurrence(n, reverse).load(), {.threads = threads});
-      for (int64_t turns : {3, 0, 1, 20}) {
-        std::vector<float> first = ramp(4 * n), w = ramp(size_t(turns * n)), want = first;
-        std::vector<float> got(size_t((turns + 1) * 4 * n), -1);
-        for (int64_t t = 0; t < turns; ++t)
-          for (int64_t i = 0, row = reverse ? turns - 1 - t : t; i < 4 * n; ++i)
+      for (int64_t iterations : {3, 0, 1, 20}) {
+        std::vector<float> first = ramp(4 * n), w = ramp(size_t(iterations * n)), want = first;
+        std::vector<float> got(size_t((iterations + 1) * 4 * n), -1);
+        for (int64_t t = 0; t < iterations; ++t)
+          for (int64_t i = 0, row = reverse ? iterations - 1 - t : t; i < 4 * n; ++i)
             want.push_back(want[size_t(t * 4 * n + i)] * w[size_t(row * n + i % n)] + .5f);
-        std::vector<int64_t> shape = {4, n}, factors = {turns, n}, all = {turns + 1, 4, n};
+        std::vector<int64_t> shape = {4, n}, factors = {iterations, n}, all = {iterations + 1, 4, n};
         requireOk(runWith(*session, {view(first, shape), view(w, factors)}, {view(got, all)}));
         requireClose(got, want);
       }
@@ -183,7 +183,7 @@ TEST_CASE("parts of a loop that lie outside of what they are a part of are refus
       contains(messageOf([](Model &m) { m.plan().parts[0].stride = m.constant(INT64_MAX); }), "part 0 of a loop of 4"));
 }
 
-TEST_CASE("a profile counts the turns of a loop") {
+TEST_CASE("a profile counts the iterations of a loop") {
   auto session = makeSession(loopOverRows(5).load(), {.threads = 2});
   std::vector<StepProfile> profile;
   requireOk(session->setProfile(
@@ -193,8 +193,8 @@ TEST_CASE("a profile counts the turns of a loop") {
   REQUIRE(profile.size() == 12);
   for (uint32_t i = 0; i < 12; ++i) {
     CHECK(profile[i].step == i % 3);
-    CHECK(profile[i].turn == i / 3);
-    CHECK(profile[i].turns == 4);
+    CHECK(profile[i].iteration == i / 3);
+    CHECK(profile[i].iterations == 4);
     CHECK(profile[i].flops == 5);
   }
 }

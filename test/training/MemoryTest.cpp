@@ -109,19 +109,19 @@ TEST_CASE("a GPT step in half of its memory has the same bits") {
 }
 
 TEST_CASE("the gradient of what all iterations use has one buffer") {
-  auto gradientOver = [](int64_t turns) {
+  auto gradientOver = [](int64_t iterations) {
     auto f = [](const Tensor &w, const Tensor &x) {
       auto step = [&](const std::vector<Tensor> &state, const std::vector<Tensor> &element) {
         return ScanResult{{tanh(w * state[0] * element[0]).mean()}, {}};
       };
       return grad(scan(step, {ones({})}, {x}).states[0], {w})[0];
     };
-    return std::make_pair(f, trace(f, {{f32, {64, 64}}, {f32, {turns}}}));
+    return std::make_pair(f, trace(f, {{f32, {64, 64}}, {f32, {iterations}}}));
   };
   auto [few, fewTurns] = gradientOver(10);
   auto [many, manyTurns] = gradientOver(100);
   const uint64_t less = mostBytes(fewTurns), more = mostBytes(manyTurns);
-  INFO(less << " bytes for 10 turns, " << more << " bytes for 100");
+  INFO(less << " bytes for 10 iterations, " << more << " bytes for 100");
   CHECK(more - less < 4 * 64 * 64); // carries and elements only
   Tensor w = uniform({64, 64}, 0.5, 1.5), x = uniform({100}, 0.9, 1.1), leaf = w * 1;
   CHECK(largestDifference(compile(manyTurns)(w, x), many(leaf.requires_grad_(), x)) < 1e-6);
@@ -130,9 +130,9 @@ TEST_CASE("the gradient of what all iterations use has one buffer") {
 TEST_CASE("a loop's gradient computes again what remat() or a limit of memory names") {
   auto gradientOf = [](bool isRemat) {
     return [=](const Tensor &first, const Tensor &second, const Tensor &x) {
-      auto turn = [&](const Tensor &h) { return tanh(matmul(gelu(matmul(h, first)), second)); };
+      auto iteration = [&](const Tensor &h) { return tanh(matmul(gelu(matmul(h, first)), second)); };
       auto step = [&](const std::vector<Tensor> &state, const std::vector<Tensor> &element) {
-        Tensor h = isRemat ? remat(turn)(state[0]) : turn(state[0]);
+        Tensor h = isRemat ? remat(iteration)(state[0]) : iteration(state[0]);
         return ScanResult{{h + element[0]}, {}};
       };
       Tensor last = scan(step, {zeros({4, 8})}, {x}).states[0];
@@ -144,7 +144,7 @@ TEST_CASE("a loop's gradient computes again what remat() or a limit of memory na
   Graph plain = trace(gradientOf(false), specs), again = trace(gradientOf(true), specs);
   const uint64_t kept = mostBytes(plain), recomputed = mostBytes(again);
   INFO(kept << " bytes, with remat " << recomputed);
-  CHECK(recomputed + 32 * 1024 < kept); // without the products of 50 turns, 100 KB; the peak is elsewhere then
+  CHECK(recomputed + 32 * 1024 < kept); // without the products of 50 iterations, 100 KB; the peak is elsewhere then
   Tensor first = randn({8, 128}) * 0.3, second = randn({128, 8}) * 0.1, x = randn({50, 4, 8});
   auto wanted = compile(plain).run({first, second, x});
   for (const Artifact &lean : {compile(again), compile(plain, {.memory_limit = recomputed + 1000})}) {

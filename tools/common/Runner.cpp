@@ -25,10 +25,10 @@ static void addStep(void *ctx, const burin_step_profile *step) {
     ++i;
   if (i == steps.size()) {
     steps.push_back({*step, {}});
-    steps[i].step.flops *= step->turns;
-    steps[i].step.bytes *= step->turns;
+    steps[i].step.flops *= step->iterations;
+    steps[i].step.bytes *= step->iterations;
   }
-  if (step->turn == 0)
+  if (step->iteration == 0)
     steps[i].us.push_back(0);
   steps[i].us.back() += double(step->end_ns - step->start_ns) / 1e3;
 }

@@ -43,27 +43,27 @@ Value AttentionFragments::copiesPieces() {
 }
 
 void AttentionFragments::copyTile(const Tile &t, Value member, int64_t threads) {
-  const int64_t atOnce = threads / kPieces; // lines
+  const int64_t atOnce = threads / kPieces; // shared rows
   Value own = k.div(member, k.constant(kPieces)), piece = k.rem(member, k.constant(kPieces));
-  for (int64_t line = 0; line < t.blocks * t.rows; line += atOnce) {
-    Value row = k.add(t.first, k.add(own, k.constant(line % t.rows)));
-    Value column = k.add(k.mul(piece, k.constant(kPiece)), k.constant(line / t.rows * kBlock));
+  for (int64_t sharedRow = 0; sharedRow < t.blocks * t.rows; sharedRow += atOnce) {
+    Value row = k.add(t.first, k.add(own, k.constant(sharedRow % t.rows)));
+    Value column = k.add(k.mul(piece, k.constant(kPiece)), k.constant(sharedRow / t.rows * kBlock));
     Value isThere = both(isBelow(row, k.dim(t.allRows)), isBelow(column, k.dim(t.allColumns)));
     Value position = k.add(rowStart(t.source, row), column);
     Value from = arith::SelectOp::create(k.b, k.loc, isThere, position, k.constant(0));
-    Value to = SwizzledTile::pieceAt(k, k.add(t.line, k.add(own, k.constant(line))), piece);
+    Value to = SwizzledTile::pieceAt(k, k.add(t.sharedRow, k.add(own, k.constant(sharedRow))), piece);
     copyAsync(k, k.elementPointer(t.to.memory(), to), k.elementPointer(t.source.memory, from), isThere);
   }
 }
 
 void AttentionFragments::storeTile(const Tile &t, Value member, int64_t threads) {
   k.loop(member, k.constant(t.blocks * t.rows * kBlock), k.constant(threads), [&](Value i) {
-    Value at = k.rem(i, k.constant(kBlock)), line = k.div(i, k.constant(kBlock));
-    Value row = k.add(t.first, k.rem(line, k.constant(t.rows)));
-    Value column = k.add(k.mul(k.div(line, k.constant(t.rows)), k.constant(kBlock)), at);
+    Value at = k.rem(i, k.constant(kBlock)), sharedRow = k.div(i, k.constant(kBlock));
+    Value row = k.add(t.first, k.rem(sharedRow, k.constant(t.rows)));
+    Value column = k.add(k.mul(k.div(sharedRow, k.constant(t.rows)), k.constant(kBlock)), at);
     Value isThere = both(isBelow(row, k.dim(t.allRows)), isBelow(column, k.dim(t.allColumns)));
     Value position = k.add(rowStart(t.source, row), k.mul(column, k.dim(t.source.strides.back())));
-    Value to = SwizzledTile::pieceAt(k, k.add(t.line, line), k.div(at, k.constant(kPiece)));
+    Value to = SwizzledTile::pieceAt(k, k.add(t.sharedRow, sharedRow), k.div(at, k.constant(kPiece)));
     k.store(t.to.memory(), {k.add(to, k.rem(at, k.constant(kPiece)))}, k.load(t.source.memory, {position}, 1, isThere),
             1, {});
   });
@@ -90,7 +90,8 @@ SmallVector<Value> AttentionFragments::maskedScores(Value firstKey, ArrayRef<Val
 
 AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<Value> scores, Online &online,
                                                       Value isCut) {
-  // Weights are powers of two, of scores times a positive factor: the largest score is found before it is multiplied.
+  // A weight is 2^(score * scale * log2(e)). The maximum is taken over the scores before they are multiplied, which is
+  // right as long as the factor is positive; a negative scale, and one that a mask is added to, is multiplied first.
   const double log2e = 1 / std::log(2.0);
   const bool addsMask = op.getMask() && isFloat(dtypeOf(op.getMask()));
   SmallVector<Value> shown(scores);
@@ -136,8 +137,8 @@ void AttentionFragments::rescale(llvm::MutableArrayRef<Value> sums, ArrayRef<Val
 }
 
 void AttentionFragments::stage(const Memory &staged, int64_t columns, const Online &online, ArrayRef<Value> sums) {
-  Value line = k.mul(k.sub(ownRow, firstRow), k.constant(columns / 2)); // in pairs
-  Value own = k.add(line, k.rem(lane, k.constant(4)));
+  Value sharedRow = k.mul(k.sub(ownRow, firstRow), k.constant(columns / 2)); // in pairs
+  Value own = k.add(sharedRow, k.rem(lane, k.constant(4)));
   for (size_t half = 0; half < size_t(kHalves); ++half) {
     Value total = online.totals[half];
     for (int64_t distance : {1, 2})
@@ -166,12 +167,12 @@ void AttentionFragments::finishRows(const Memory &staged, int64_t columns, int64
                                     int64_t lanes) {
   const int64_t pieces = (width.value() + lanes - 1) / lanes;
   k.loop(thread, k.constant(tileRows * pieces), k.constant(threads), [&](Value i) {
-    Value line = k.div(i, k.constant(pieces)), column = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
-    Value row = k.add(firstRow, line);
+    Value sharedRow = k.div(i, k.constant(pieces)), column = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
+    Value row = k.add(firstRow, sharedRow);
     k.when(isBelow(row, k.dim(rows)), [&] {
       at[leading] = {row};
       at[leading + 1] = {column, 1};
-      Value mixed = k.load(staged, {k.add(k.mul(line, k.constant(columns)), column), 1}, lanes, {});
+      Value mixed = k.load(staged, {k.add(k.mul(sharedRow, k.constant(columns)), column), 1}, lanes, {});
       k.width = lanes;
       p.finish(op.getResult(), at, mixed, body, results);
       k.width = 1;

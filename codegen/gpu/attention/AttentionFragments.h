@@ -16,11 +16,11 @@ protected:
   /// Sets `thread`, `lane` and `ownRow`; the warps have the rows from `firstRow` on, in order.
   void placeThread(Value index);
 
-  /// A tile of rows from `first` on that goes to shared memory, from `line` on: for each block of 32 columns all rows.
-  /// Outside of the tensor it has zeros.
+  /// A tile of rows from `first` on that goes to shared memory, from `sharedRow` on: for each block of 32 columns all
+  /// rows. Outside of the tensor it has zeros.
   struct Tile {
     const SwizzledTile &to;
-    Value line;
+    Value sharedRow;
     const StridedMemory &source;
     Value first;
     const Dim &allRows, &allColumns;

@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  Memory shared(int64_t lines) { return {sharedArray(k, k.b.getF32Type(), lines * kTile), DType::f32, {}}; }
+  Memory shared(int64_t sharedRows) { return {sharedArray(k, k.b.getF32Type(), sharedRows * kTile), DType::f32, {}}; }
   Value vectorOf(Value v) { return k.broadcast(v, kOwn); }
   Value multiply(Value x, Value y) { return arith::MulFOp::create(k.b, k.loc, x, y); }
   Value sum(Value x, Value y) { return arith::AddFOp::create(k.b, k.loc, x, y); }
@@ -57,18 +57,19 @@ private:
   }
   Value lane(Value v, int64_t i) { return vector::ExtractOp::create(k.b, k.loc, v, ArrayRef<int64_t>{i}); }
 
-  /// Stores a tile transposed: element [line, from + i] of each line goes to [i][line] in shared memory.
-  void fillTurned(const Memory &tile, const StridedMemory &source, Value firstLine, const Dim &lines, Value from) {
+  /// Stores a tile transposed: element [row, from + i] of the source goes to [i][row] in shared memory.
+  void fillTurned(const Memory &tile, const StridedMemory &source, Value firstSharedRow, const Dim &sharedRows,
+                  Value from) {
     k.loop(thread, k.constant(kSlice * kTile), k.constant(kThreads), [&](Value i) {
-      Value step = k.rem(i, k.constant(kSlice)), line = k.div(i, k.constant(kSlice));
-      Value row = k.add(firstLine, line), column = k.add(from, step);
-      store(tile, k.add(k.mul(step, k.constant(kTile)), line), source, row, lines, column, depth);
+      Value step = k.rem(i, k.constant(kSlice)), sharedRow = k.div(i, k.constant(kSlice));
+      Value row = k.add(firstSharedRow, sharedRow), column = k.add(from, step);
+      store(tile, k.add(k.mul(step, k.constant(kTile)), sharedRow), source, row, sharedRows, column, depth);
     });
   }
   void fillValues(Value firstKey, int64_t chunk) {
     k.loop(thread, k.constant(kTile * kTile), k.constant(kThreads), [&](Value i) {
-      Value line = k.div(i, k.constant(kTile)), column = k.rem(i, k.constant(kTile));
-      store(values, i, value, k.add(firstKey, line), keys, k.add(column, k.constant(chunk * kTile)), width);
+      Value sharedRow = k.div(i, k.constant(kTile)), column = k.rem(i, k.constant(kTile));
+      store(values, i, value, k.add(firstKey, sharedRow), keys, k.add(column, k.constant(chunk * kTile)), width);
     });
   }
   /// Stores an element as f32; 0 outside of the tensor.
@@ -83,9 +84,9 @@ private:
   /// Adds the product of two tiles in shared memory, for this thread's rows of `left` and columns of `right`.
   SmallVector<Value> addProducts(const Memory &left, const Memory &right, int64_t steps, SmallVector<Value> sums) {
     return k.loop(k.constant(0), k.constant(steps), k.constant(1), sums, [&](Value step, ValueRange carried) {
-      Value line = k.mul(step, k.constant(kTile));
-      Value x = k.load(left, {k.add(line, ownRow), 1}, kOwn, {});
-      Value y = k.load(right, {k.add(line, ownColumn), 1}, kOwn, {});
+      Value sharedRow = k.mul(step, k.constant(kTile));
+      Value x = k.load(left, {k.add(sharedRow, ownRow), 1}, kOwn, {});
+      Value y = k.load(right, {k.add(sharedRow, ownColumn), 1}, kOwn, {});
       SmallVector<Value> next;
       for (int64_t r = 0; r < kOwn; ++r)
         next.push_back(k.multiplyAdd(DType::f32, vectorOf(lane(x, r)), y, carried[size_t(r)]));
@@ -130,8 +131,8 @@ private:
       for (int64_t c = 0; c < chunks; ++c)
         sums[c * kOwn + r] = multiply(sums[c * kOwn + r], vectorOf(shrink));
       for (int64_t i = 0; i < kOwn; ++i) {
-        Value line = k.mul(k.add(ownColumn, k.constant(i)), k.constant(kTile));
-        k.store(weights, {k.add(line, k.add(ownRow, k.constant(r)))}, lane(weight, i), 1, {});
+        Value sharedRow = k.mul(k.add(ownColumn, k.constant(i)), k.constant(kTile));
+        k.store(weights, {k.add(sharedRow, k.add(ownRow, k.constant(r)))}, lane(weight, i), 1, {});
       }
     }
     for (int64_t c = 0; c < chunks; ++c) {

@@ -97,7 +97,7 @@ Value AttentionPartials::goToRow(Value row) {
   return k.rem(row, k.dim(rows));
 }
 
-// ---- lines
+// ---- shared rows
 
 Memory AttentionPartials::sharedFloats(int64_t count) {
   return {sharedArray(k, k.b.getF32Type(), count), DType::f32, {}};
@@ -106,25 +106,25 @@ Memory AttentionPartials::sharedFloats(int64_t count) {
 /// Threads that share the columns of a row when parts are joined.
 int64_t AttentionPartials::joining() const { return std::clamp<int64_t>(threads / columnVectors(), 1, kMostJoining); }
 
-void AttentionPartials::allocateLines(int64_t count, int64_t columns) {
+void AttentionPartials::allocateSharedRows(int64_t count, int64_t columns) {
   const int64_t joined = isCut() ? joining() : 0;
   sums = sharedFloats(std::max(count * columns, joined * slotColumns));
   tops = sharedFloats(std::max(count, joined));
   totals = sharedFloats(std::max(count, joined));
 }
 
-void AttentionPartials::storeLine(Value line, int64_t columns, Value column, const Partial &x, Value vector) {
-  k.store(sums, {k.add(k.mul(line, k.constant(columns)), column), 1}, vector, k.laneCount(vector), {});
+void AttentionPartials::storeSharedRow(Value sharedRow, int64_t columns, Value column, const Partial &x, Value vector) {
+  k.store(sums, {k.add(k.mul(sharedRow, k.constant(columns)), column), 1}, vector, k.laneCount(vector), {});
   k.when(isFirst(column), [&] {
-    k.store(tops, {line}, x.top, 1, {});
-    k.store(totals, {line}, x.total, 1, {});
+    k.store(tops, {sharedRow}, x.top, 1, {});
+    k.store(totals, {sharedRow}, x.total, 1, {});
   });
 }
 
-AttentionPartials::Partial AttentionPartials::loadLine(Value line, int64_t columns, Value column) {
-  return {k.load(tops, {line}, 1, {}),
-          k.load(totals, {line}, 1, {}),
-          {k.load(sums, {k.add(k.mul(line, k.constant(columns)), column), 1}, kColumns, {})}};
+AttentionPartials::Partial AttentionPartials::loadSharedRow(Value sharedRow, int64_t columns, Value column) {
+  return {k.load(tops, {sharedRow}, 1, {}),
+          k.load(totals, {sharedRow}, 1, {}),
+          {k.load(sums, {k.add(k.mul(sharedRow, k.constant(columns)), column), 1}, kColumns, {})}};
 }
 
 // ---- parts: in scratch memory a slot of each block has, per row, the sums, then the largest scores, then the totals
@@ -172,14 +172,14 @@ void AttentionPartials::joinParts(Value block) {
     return joinRow(head, first);
   k.loop(first, k.constant(rowCount), count, [&](Value row) {
     e.scoped([&] { joinRow(head, row); });
-    barrier(k); // before the lines of the next row
+    barrier(k); // before the shared rows of the next row
   });
 }
 
 /// Joins every n-th part of a row, from number `subset` on.
 AttentionPartials::Partial AttentionPartials::joinSubset(Value head, Value row, Value column, Value subset) {
   Value firstPart = k.mul(head, k.dim(parts)), end = k.dim(parts);
-  auto turn = [&](Value part, ValueRange carried) {
+  auto iteration = [&](Value part, ValueRange carried) {
     Partials all = ofFlat(carried, 1);
     for (int64_t n = 0; n < kTogether; ++n) {
       Value number = k.add(part, k.constant(n * joining())), isThere = n ? isBelow(number, end) : Value();
@@ -188,7 +188,7 @@ AttentionPartials::Partial AttentionPartials::joinSubset(Value head, Value row, 
     }
     return flat(joined(all));
   };
-  return ofFlat(k.loop(subset, end, k.constant(joining() * kTogether), flat(nothing(1, kColumns)), turn), 1)[0];
+  return ofFlat(k.loop(subset, end, k.constant(joining() * kTogether), flat(nothing(1, kColumns)), iteration), 1)[0];
 }
 
 void AttentionPartials::joinRow(Value head, Value row) {
@@ -196,13 +196,13 @@ void AttentionPartials::joinRow(Value head, Value row) {
   Value column = k.mul(k.rem(thread, k.constant(columnVectors())), k.constant(kColumns));
   k.when(isBelow(subset, k.constant(joining())), [&] {
     Partial own = joinSubset(head, row, column, subset);
-    storeLine(subset, slotColumns, column, own, own.sums[0]);
+    storeSharedRow(subset, slotColumns, column, own, own.sums[0]);
   });
   barrier(k);
   k.when(isFirst(subset), [&] {
     Partials subsets;
     for (int64_t n = 0; n < joining(); ++n)
-      subsets.push_back(loadLine(k.constant(n), slotColumns, column));
+      subsets.push_back(loadSharedRow(k.constant(n), slotColumns, column));
     e.scoped([&] { storeResult(row, column, joined(subsets)); });
   });
 }

@@ -1,4 +1,4 @@
-// Attention with few query rows: what rows have seen of some of the keys, and how blocks join it.
+// Attention with few query rows: partial results of rows over some of the keys, and how blocks join them.
 //
 // A block computes the rows that share keys. If their keys are cut into parts, one per block, a second group of blocks
 // (GpuLaunch::group) joins the parts, which have passed through scratch memory. All orders depend on sizes alone.
@@ -20,16 +20,16 @@ protected:
     SmallVector<Value> sums;
   };
   using Partials = SmallVector<Partial>;
-  /// No keys.
+  /// The partial over no keys.
   Partial nothing(size_t vectors, int64_t lanes);
   /// Partials as the carried values of a loop, and back.
   static SmallVector<Value> flat(ArrayRef<Partial>);
   static Partials ofFlat(ValueRange, size_t vectors);
 
-  /// What scores are relative to: the largest one, or 0 if no key has been seen.
+  /// The number that is subtracted from scores before exp: the largest one, or 0 if no key has been seen.
   Value shiftOf(Value top);
   Value weight(Value score, Value shift);
-  /// Over all of the keys. Partials without keys add nothing.
+  /// The partial over the keys of all of them. Partials over no keys add nothing.
   Partial joined(ArrayRef<Partial>);
 
   /// Goes to the first head that has the keys of number `head`.
@@ -37,14 +37,14 @@ protected:
   /// Goes to the head of a row of the block; returns the row in that head.
   Value goToRow(Value row);
 
-  // ---- lines in shared memory, each a partial of all columns
+  // ---- shared rows (rows of a tile in shared memory): partials of all columns
 
   static constexpr int64_t kColumns = 4; // of a thread that joins partials
-  /// Allocates lines of `columns` elements for this block, and for joinParts().
-  void allocateLines(int64_t count, int64_t columns);
+  /// Allocates shared rows of `columns` elements for this block, and for joinParts().
+  void allocateSharedRows(int64_t count, int64_t columns);
   /// Stores a vector of sums, from a column on; the thread of the first column also stores the other numbers.
-  void storeLine(Value line, int64_t columns, Value column, const Partial &, Value vector);
-  Partial loadLine(Value line, int64_t columns, Value column);
+  void storeSharedRow(Value sharedRow, int64_t columns, Value column, const Partial &, Value vector);
+  Partial loadSharedRow(Value sharedRow, int64_t columns, Value column);
 
   // ---- parts
 
@@ -72,7 +72,7 @@ protected:
 
   const passes::SharedKeys shared;
   const int64_t rowCount; // of a block
-  int64_t threads = 0;    // of a block; set before the functions on lines and parts are called
+  int64_t threads = 0;    // of a block; set before the functions on shared rows and parts are called
   Dim parts = 1;
   Value thread;
 
@@ -94,7 +94,7 @@ private:
   mlir::Block &body;
   ArrayRef<Value> results;
   const int64_t slotColumns; // of a row in scratch memory
-  Memory sums, tops, totals; // lines
+  Memory sums, tops, totals; // in shared memory, per shared row
 };
 
 } // namespace burin::codegen

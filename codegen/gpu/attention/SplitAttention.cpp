@@ -3,8 +3,8 @@
 //
 // The rows of a block are divided among sets of warps. A set sees all keys of the part, for up to kRowsOfSet rows. A
 // few adjacent threads share a key: each reads pieces of 16 bytes of it and of its value, and has those columns of all
-// rows of the set. The loop over keys proceeds by turns (its iterations): in each a thread loads several keys and their
-// values before it computes, so that many loads are in flight.
+// rows of the set. In each iteration of the loop over keys a thread loads several keys and their values before it
+// computes, so that many loads are in flight.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/attention/AttentionPartials.h"
@@ -22,9 +22,9 @@ constexpr int64_t kRowsOfSet = 4;   // most rows of a set
 constexpr int64_t kFewSets = 2;     // up to so many sets have kWarpsOfSet warps, more have kWarpsOfManySets
 constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2;
 // Pieces of keys, and of values, that a thread loads before it computes; half as many with kRowsOfSet rows, whose sums
-// take the registers.
-constexpr int64_t kOnTheirWay = 4;
-constexpr int64_t kFewParts = 2; // keys that fill at most so many smallest parts are not cut
+// need the registers.
+constexpr int64_t kLoadsInFlight = 4;
+constexpr int64_t kFewParts = 2; // keys are cut only if there are more than these parts of the smallest size
 // Upper bounds: blocks of all parts, four per multiprocessor of an H100; parts of one head's keys.
 constexpr int64_t kEnoughBlocks = 528, kMostParts = 128;
 
@@ -51,7 +51,7 @@ public:
     Value warp = k.div(thread, k.constant(kWarp)), inWarp = k.rem(thread, k.constant(kWarp));
     set = k.div(warp, k.constant(warpsOfSet)), warpOfSet = k.rem(warp, k.constant(warpsOfSet));
     keyOfWarp = k.div(inWarp, k.constant(threadsOfKey)), member = k.rem(inWarp, k.constant(threadsOfKey));
-    allocateLines(sets * warpsOfSet * rowsOfSet, columns);
+    allocateSharedRows(sets * warpsOfSet * rowsOfSet, columns);
     if (!isCut()) {
       emitPart();
       return launchOfParts();
@@ -66,10 +66,10 @@ public:
 private:
   // ---- sizes
 
-  /// Keys that a set reads at once; keys that a thread reads in a turn.
+  /// Keys that a set reads at once; keys that a thread reads in an iteration.
   int64_t keysAtOnce() const { return warpsOfSet * keysOfWarp; }
-  int64_t loadsOfTurn() const {
-    const int64_t most = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1);
+  int64_t loadsOfIteration() const {
+    const int64_t most = std::max<int64_t>(kLoadsInFlight / piecesOfThread, 1);
     return rowsOfSet == kRowsOfSet ? (most + 1) / 2 : most;
   }
 
@@ -78,7 +78,7 @@ private:
   void cut() {
     Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
     Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
-    const int64_t least = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1) * keysAtOnce();
+    const int64_t least = std::max<int64_t>(kLoadsInFlight / piecesOfThread, 1) * keysAtOnce();
     if (seen.isStatic() && seen.value() <= kFewParts * least)
       return;
     keysOfPart = max(ceildiv(ceildiv(seen, most), least), 1) * least;
@@ -174,7 +174,8 @@ private:
 
   void emitPart() {
     goToKeys(k.div(k.lo, k.dim(parts)));
-    // Loaded even if static: LLVM must not know the count, so that the loads of the first turn stay before the loop.
+    // Loaded even if static: LLVM must not know the count, so that the loads of the first iteration stay before the
+    // loop.
     from = k.constant(0), to = k.runtimeSize(keys);
     if (op.getIsCausal())
       to = k.minimum(to, k.dim(rows));
@@ -194,7 +195,8 @@ private:
     k.when(isFirst(keyOfWarp), [&] {
       for (auto [r, x] : llvm::enumerate(own))
         for (int64_t n = 0; n < piecesOfThread; ++n)
-          storeLine(lineOf(set, warpOfSet, k.constant(int64_t(r))), columns, firstColumn(n), x, x.sums[size_t(n)]);
+          storeSharedRow(sharedRowOf(set, warpOfSet, k.constant(int64_t(r))), columns, firstColumn(n), x,
+                         x.sums[size_t(n)]);
     });
     barrier(k);
     k.loop(thread, k.constant(rowCount * columnVectors()), k.constant(threads),
@@ -203,7 +205,7 @@ private:
 
   SmallVector<Value> addPieces(ArrayRef<Value> init) {
     hasPieces = true;
-    SmallVector<Value> state = addKeys(init, loadsOfTurn());
+    SmallVector<Value> state = addKeys(init, loadsOfIteration());
     hasPieces = false;
     return state;
   }
@@ -214,37 +216,37 @@ private:
     return state;
   }
 
-  /// Adds the keys of the part in turns of `count` keys per thread. The loads of a turn are issued in the turn before
-  /// it (software pipelining). In the same turn ptxas would move the loads of values behind the products with the keys,
-  /// so they would begin only when the keys have arrived.
+  /// Adds the keys of the part, `count` keys per thread in each iteration. The loads of an iteration are issued in the
+  /// previous one (software pipelining): in the same iteration ptxas would move the loads of values behind the products
+  /// with the keys, so that they would begin only when the keys have arrived.
   SmallVector<Value> addKeys(ArrayRef<Value> init, int64_t count) {
     loadQueries();
     Value jump = k.constant(count * keysAtOnce());
     return k.when(isBelow(from, to), init, [&] {
       SmallVector<Value> state(init);
-      llvm::append_range(state, e.scoped([&] { return loadTurn(from, count); }));
+      llvm::append_range(state, e.scoped([&] { return loadIteration(from, count); }));
       state.push_back(from);
       state = k.loop(from, k.sub(to, jump), jump, state, [&](Value first, ValueRange carried) {
-        SmallVector<Value> next = addTurn(first, count, carried.drop_back());
+        SmallVector<Value> next = addIteration(first, count, carried.drop_back());
         Value following = k.add(first, jump);
-        llvm::append_range(next, e.scoped([&] { return loadTurn(following, count); }));
+        llvm::append_range(next, e.scoped([&] { return loadIteration(following, count); }));
         next.push_back(following);
         return next;
       });
       Value last = state.pop_back_val();
-      return addTurn(last, count, state);
+      return addIteration(last, count, state);
     });
   }
 
-  /// The keys of this thread in a turn. Keys beyond the end of the part have a false `exist`, and the last one is read
-  /// instead.
-  struct Turn {
+  /// The keys of this thread in an iteration. Keys beyond the end of the part have a false `exist`, and the last one is
+  /// read instead.
+  struct Iteration {
     SmallVector<Value> keys, exist;
     ValueRange keyPieces, valuePieces; // [key][piece]
     ValueRange masks;                  // [row][key]; empty without a mask
   };
-  Turn turnAt(Value first, int64_t count) {
-    Turn t;
+  Iteration iterationAt(Value first, int64_t count) {
+    Iteration t;
     Value own = k.add(first, k.add(k.mul(warpOfSet, k.constant(keysOfWarp)), keyOfWarp));
     for (int64_t u = 0; u < count; ++u) {
       Value number = k.add(own, k.constant(u * keysAtOnce()));
@@ -254,9 +256,9 @@ private:
     return t;
   }
 
-  /// Loads keys, values and masks of a turn.
-  SmallVector<Value> loadTurn(Value first, int64_t count) {
-    Turn t = turnAt(first, count);
+  /// Loads keys, values and masks of an iteration.
+  SmallVector<Value> loadIteration(Value first, int64_t count) {
+    Iteration t = iterationAt(first, count);
     SmallVector<Value> loaded;
     for (Value number : t.keys)
       for (int64_t n = 0; n < piecesOfThread; ++n)
@@ -272,12 +274,12 @@ private:
     return loaded;
   }
 
-  /// Adds a turn. `carried` has the partials, followed by what loadTurn() has loaded.
-  SmallVector<Value> addTurn(Value first, int64_t count, ValueRange carried) {
+  /// Adds the keys of an iteration. `carried` has the partials, followed by what loadIteration() has loaded.
+  SmallVector<Value> addIteration(Value first, int64_t count, ValueRange carried) {
     return e.scoped([&] {
       const auto ofSums = size_t(rowsOfSet * (2 + piecesOfThread)), pieces = size_t(count * piecesOfThread);
       Partials sums = ofFlat(carried.take_front(ofSums), size_t(piecesOfThread));
-      Turn t = turnAt(first, count);
+      Iteration t = iterationAt(first, count);
       t.keyPieces = carried.slice(ofSums, pieces), t.valuePieces = carried.slice(ofSums + pieces, pieces);
       t.masks = carried.drop_front(ofSums + 2 * pieces);
       SmallVector<Value> wide = widenedKeys(t);
@@ -288,7 +290,7 @@ private:
   }
 
   /// Keys as f32, zeros beyond the last column.
-  SmallVector<Value> widenedKeys(const Turn &t) {
+  SmallVector<Value> widenedKeys(const Iteration &t) {
     SmallVector<Value> isColumn, wide;
     for (int64_t n = 0; n < piecesOfThread; ++n)
       isColumn.push_back(columns > depth.value() ? k.below(firstColumn(n), k.constant(depth.value()), lanes) : Value());
@@ -298,7 +300,7 @@ private:
   }
 
   /// Masked scores of a row: its products with the keys, summed over the threads of each key.
-  SmallVector<Value> scores(const Turn &t, int64_t r, ArrayRef<Value> wideKeys) {
+  SmallVector<Value> scores(const Iteration &t, int64_t r, ArrayRef<Value> wideKeys) {
     SmallVector<Value> all(t.keys.size());
     const auto pieces = size_t(piecesOfThread);
     for (size_t n = 0; n < pieces; ++n) {
@@ -322,8 +324,8 @@ private:
     return all;
   }
 
-  /// Adds the weighted values of a turn to those of a row.
-  void addValues(const Turn &t, ArrayRef<Value> scores, Partial &own) {
+  /// Adds the weighted values of an iteration to those of a row.
+  void addValues(const Iteration &t, ArrayRef<Value> scores, Partial &own) {
     Value earlier = own.top;
     for (Value x : scores)
       own.top = largerOf(k, x, own.top);
@@ -359,7 +361,7 @@ private:
     return own;
   }
 
-  Value lineOf(Value ofSet, Value warp, Value row) {
+  Value sharedRowOf(Value ofSet, Value warp, Value row) {
     return k.add(k.mul(k.add(k.mul(ofSet, k.constant(warpsOfSet)), warp), k.constant(rowsOfSet)), row);
   }
 
@@ -369,7 +371,8 @@ private:
     Value column = k.mul(k.rem(i, k.constant(columnVectors())), k.constant(kColumns));
     Partials warps;
     for (int64_t w = 0; w < warpsOfSet; ++w)
-      warps.push_back(loadLine(lineOf(ofSet, k.constant(w), k.rem(row, k.constant(rowsOfSet))), columns, column));
+      warps.push_back(
+          loadSharedRow(sharedRowOf(ofSet, k.constant(w), k.rem(row, k.constant(rowsOfSet))), columns, column));
     storePart(row, column, joined(warps));
   }
 

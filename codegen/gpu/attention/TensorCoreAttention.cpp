@@ -2,9 +2,9 @@
 // against a tile of keys stay in registers, become softmax weights there, and are multiplied by the values. The next
 // keys are copied while values are multiplied, and values while keys are multiplied.
 //
-// Shared memory is one SwizzledTile, whose rows ("lines") have 32 elements. A tile of keys is stored by blocks of 32
-// columns, a block having a line per key; the values follow in the same order. Queries are staged in the lines of the
-// keys before the loop, results in all lines after it.
+// Shared memory is one SwizzledTile, whose rows (shared rows) have 32 elements. A tile of keys is stored by blocks of
+// 32 columns, a block having a shared row per key; the values follow in the same order. Queries are staged in the
+// shared rows of the keys before the loop, results in all shared rows after it.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/attention/AttentionFragments.h"
@@ -32,7 +32,7 @@ public:
     goToHead(k.div(k.lo, k.dim(blocks)));
     firstRow = k.mul(k.rem(k.lo, k.dim(blocks)), k.constant(kTile));
     placeThread(threadIndex(k));
-    firstKeyLine = k.constant(0), firstValueLine = k.constant(depthBlocks * kTile);
+    firstKeySharedRow = k.constant(0), firstValueSharedRow = k.constant(depthBlocks * kTile);
     canCopy = copiesPieces();
     loadQueries();
     Value end = keysBefore(k.add(firstRow, k.constant(kTile)));
@@ -50,10 +50,11 @@ private:
   // ---- copies to shared memory. An asynchronous group is closed even if it is empty, so that waitForGroups() counts
   // groups alike for all tiles.
 
-  /// Copies kTile rows of `source`, from row `first` on, to the lines from `line` on. Complete after waitForGroups().
-  void fill(Value line, const StridedMemory &source, Value first, const Dim &allRows, const Dim &allColumns,
+  /// Copies kTile rows of `source`, from row `first` on, to the shared rows from `sharedRow` on. Complete after
+  /// waitForGroups().
+  void fill(Value sharedRow, const StridedMemory &source, Value first, const Dim &allRows, const Dim &allColumns,
             int64_t blocks) {
-    Tile all{tile, line, source, first, allRows, allColumns, kTile, blocks};
+    Tile all{tile, sharedRow, source, first, allRows, allColumns, kTile, blocks};
     if (!canCopy)
       return storeTile(all, thread, kThreads);
     k.when(canCopy, [&] { copyTile(all, thread, kThreads); });
@@ -70,21 +71,21 @@ private:
     barrier(k);
   }
   void fillKeys(Value first, Value end) {
-    k.when(isBelow(first, end), [&] { fill(firstKeyLine, key, first, keys, depth, depthBlocks); });
+    k.when(isBelow(first, end), [&] { fill(firstKeySharedRow, key, first, keys, depth, depthBlocks); });
     endGroup();
   }
 
   /// Loads the queries of a warp as fragments, staged in the shared memory of the keys.
   void loadQueries() {
-    fill(firstKeyLine, query, firstRow, rows, depth, depthBlocks);
+    fill(firstKeySharedRow, query, firstRow, rows, depth, depthBlocks);
     endGroup();
     waitForGroups(0);
     Value row =
         k.add(k.mul(k.div(thread, k.constant(kWarp)), k.constant(kWarpRows)), k.rem(lane, k.constant(kWarpRows)));
     for (int64_t step = 0; step < depthSteps; ++step) {
-      Value line = k.add(row, k.constant(step / 2 * kTile));
+      Value sharedRow = k.add(row, k.constant(step / 2 * kTile));
       Value piece = k.add(k.div(lane, k.constant(kWarpRows)), k.constant(step % 2 * 2));
-      queries.push_back(tile.load(k, line, piece, /*transposed=*/false));
+      queries.push_back(tile.load(k, sharedRow, piece, /*transposed=*/false));
     }
     barrier(k);
   }
@@ -93,7 +94,7 @@ private:
 
   /// Carried values after the keys from `firstKey` on; `end` is the first key that no row of the block may see.
   SmallVector<Value> oneTile(Value firstKey, Value end, ArrayRef<Value> before) {
-    fill(firstValueLine, value, firstKey, keys, width, widthBlocks);
+    fill(firstValueSharedRow, value, firstKey, keys, width, widthBlocks);
     endGroup();
     waitForGroups(1); // for the keys; the values may be in flight
     SmallVector<Value> scores = multiplyKeys();
@@ -117,8 +118,8 @@ private:
     Value half = k.rem(k.div(lane, k.constant(8)), k.constant(2));
     for (int64_t step = 0; step < depthSteps; ++step)
       for (int64_t n = 0; n < kTile / kColumns; n += 2) {
-        Value line = k.add(firstKeyLine, k.add(row, k.constant(step / 2 * kTile + n * kColumns)));
-        SmallVector<Value> both = tile.load(k, line, k.add(half, k.constant(step % 2 * 2)), /*transposed=*/false);
+        Value sharedRow = k.add(firstKeySharedRow, k.add(row, k.constant(step / 2 * kTile + n * kColumns)));
+        SmallVector<Value> both = tile.load(k, sharedRow, k.add(half, k.constant(step % 2 * 2)), /*transposed=*/false);
         for (int64_t i = 0; i < 2; ++i)
           multiply(queries[size_t(step)], ArrayRef<Value>(both).slice(size_t(2 * i), 2), sums, n + i);
       }
@@ -129,8 +130,8 @@ private:
     Value row = k.rem(lane, k.constant(kSteps)), half = k.div(lane, k.constant(kSteps));
     for (int64_t step = 0; step < kTile / kSteps; ++step)
       for (int64_t n = 0; n < widthMatrices; n += 2) {
-        Value line = k.add(firstValueLine, k.add(row, k.constant(n / kPieces * kTile + step * kSteps)));
-        SmallVector<Value> both = tile.load(k, line, k.add(half, k.constant(n % kPieces)), /*transposed=*/true);
+        Value sharedRow = k.add(firstValueSharedRow, k.add(row, k.constant(n / kPieces * kTile + step * kSteps)));
+        SmallVector<Value> both = tile.load(k, sharedRow, k.add(half, k.constant(n % kPieces)), /*transposed=*/true);
         for (int64_t i = 0; i < 2 && n + i < widthMatrices; ++i)
           multiply(weights[size_t(step)], ArrayRef<Value>(both).slice(size_t(2 * i), 2), sums, n + i);
       }
@@ -153,8 +154,8 @@ private:
   int64_t depthBlocks, widthBlocks;  // blocks of 32 columns of a key, and of a value
   int64_t depthSteps, widthMatrices; // 16 summed elements of a key, and 8 columns of a value: one mma.sync each
   SwizzledTile tile;                 // blocks of keys, followed by blocks of values
-  Value firstKeyLine, firstValueLine, canCopy; // canCopy: see copiesPieces(), may be null
-  SmallVector<SmallVector<Value>> queries;     // fragments of this warp's rows, per step
+  Value firstKeySharedRow, firstValueSharedRow, canCopy; // canCopy: see copiesPieces(), may be null
+  SmallVector<SmallVector<Value>> queries;               // fragments of this warp's rows, per step
 };
 
 } // namespace

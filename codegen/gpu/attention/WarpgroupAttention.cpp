@@ -3,8 +3,8 @@
 // warpgroup starts the scores of a tile together with the weighted sum of the tile before, and turns scores into
 // weights while that sum is computed.
 //
-// Shared memory: queries, two tiles of keys, two of values, barriers. Each tile has for each block of 32 columns a line
-// per row, as SwizzledTile. Results pass through the same memory.
+// Shared memory: queries, two tiles of keys, two of values, barriers. Each tile has for each block of 32 columns a
+// shared row per row, as SwizzledTile. Results pass through the same memory.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/attention/AttentionFragments.h"
@@ -22,21 +22,22 @@ constexpr int64_t kGroupRows = 64;  // of a warpgroup
 constexpr int64_t kRows = kMultiplying * kGroupRows;
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup, kMultiplyingThreads = kMultiplying * kWarpgroup;
 constexpr int64_t kStages = 2; // tiles of keys, and of values, in shared memory
-// Registers of a thread: 504 for one of each warpgroup.
-constexpr int64_t kOfMultiplying = 232, kOfCopying = 40;
-constexpr int64_t kLine = SwizzledTile::kRow, kLineBytes = 2 * kLine, kGroupBytes = 8 * kLineBytes;
-constexpr int64_t kUnit = 16;                        // of descriptors
-constexpr int64_t kSkewed = 8;                       // further columns of a row of results: rows in different banks
+// Registers of a thread. 504 of the 512 per lane that a multiprocessor has are used: 2 * 232 + 40.
+constexpr int64_t kRegistersOfMultiplying = 232, kRegistersOfCopying = 40;
+constexpr int64_t kSharedRow = SwizzledTile::kRow, kSharedRowBytes = 2 * kSharedRow, kGroupBytes = 8 * kSharedRowBytes;
+constexpr int64_t kUnit = 16;  // bytes; matrix descriptors count in it
+constexpr int64_t kSkewed = 8; // columns that pad a row of results, so that rows begin in different banks
 constexpr int64_t kLargeTile = 128, kSmallTile = 64; // keys
 
 class WarpgroupAttention : AttentionFragments {
 public:
   explicit WarpgroupAttention(const KernelEmission &kernel)
       : AttentionFragments(kernel, *kernel.body.getOps<ScaledDotProductAttentionOp>().begin()),
-        depthBlocks((depth.value() + kLine - 1) / kLine), widthBlocks((width.value() + kLine - 1) / kLine),
-        depthSteps((depth.value() + kSteps - 1) / kSteps), widthSums((width.value() + kColumns - 1) / kColumns * 4),
-        tileKeys(hasLargeTiles() ? kLargeTile : kSmallTile), pool(sharedPool(k)), queryTile{pool, dtype},
-        keyTile{inPool(queryBytes()), dtype}, valueTile{inPool(queryBytes() + keyBytes()), dtype},
+        depthBlocks((depth.value() + kSharedRow - 1) / kSharedRow),
+        widthBlocks((width.value() + kSharedRow - 1) / kSharedRow), depthSteps((depth.value() + kSteps - 1) / kSteps),
+        widthSums((width.value() + kColumns - 1) / kColumns * 4), tileKeys(hasLargeTiles() ? kLargeTile : kSmallTile),
+        pool(sharedPool(k)), queryTile{pool, dtype}, keyTile{inPool(queryBytes()), dtype},
+        valueTile{inPool(queryBytes() + keyBytes()), dtype},
         keySlices(SliceBarriers::at(k, inPool(tileBytes()), kStages)),
         valueSlices(SliceBarriers::at(k, inPool(tileBytes() + SliceBarriers::bytes(kStages)), kStages)),
         allMultiplied{inPool(tileBytes() + 2 * SliceBarriers::bytes(kStages))} {}
@@ -50,9 +51,9 @@ public:
     firstRow = k.mul(block, k.constant(kRows));
     placeThread(threadIndex(k));
     member = k.rem(thread, k.constant(kWarpgroup));
-    group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // all lanes have the same: LLVM sees it so
+    group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // shows LLVM that all lanes have the same value
     Value end = keysBefore(k.add(firstRow, k.constant(kRows)));
-    // Without keys there is one tile that nobody sees anything of.
+    // Without keys there is one tile, all of whose scores are masked.
     tiles = k.maximum(k.div(k.add(end, k.constant(tileKeys - 1)), k.constant(tileKeys)), k.constant(1));
     canCopy = copiesPieces();
     k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] {
@@ -63,11 +64,11 @@ public:
     barrier(k);
     Value multiplies = isBelow(group, k.constant(kMultiplying));
     k.unless(multiplies, [&] {
-      leaveRegisters(k, kOfCopying);
+      leaveRegisters(k, kRegistersOfCopying);
       fillAll();
     });
     k.when(multiplies, [&] {
-      takeRegisters(k, kOfMultiplying);
+      takeRegisters(k, kRegistersOfMultiplying);
       multiplyAll();
     });
     barrier(k); // no thread ends before its copies
@@ -77,17 +78,18 @@ public:
   }
 
 private:
-  /// With many columns, or elements of a mask at hand, registers last for small tiles.
+  /// With many columns, or with elements of a mask in registers, registers suffice for small tiles only.
   bool hasLargeTiles() { return std::max(depth.value(), width.value()) <= kLargeTile && !op.getMask(); }
-  int64_t queryBytes() const { return kRows * depthBlocks * kLineBytes; }
-  int64_t keyBytes() const { return kStages * tileKeys * depthBlocks * kLineBytes; }
-  int64_t valueBytes() const { return kStages * tileKeys * widthBlocks * kLineBytes; }
+  int64_t queryBytes() const { return kRows * depthBlocks * kSharedRowBytes; }
+  int64_t keyBytes() const { return kStages * tileKeys * depthBlocks * kSharedRowBytes; }
+  int64_t valueBytes() const { return kStages * tileKeys * widthBlocks * kSharedRowBytes; }
   int64_t tileBytes() const { return queryBytes() + keyBytes() + valueBytes(); }
   Value inPool(int64_t bytes) { return k.elementPointer({pool, DType::i8, {}}, k.constant(bytes)); }
 
   // ---- the warpgroup that copies
 
-  /// Copies are complete when `isThere` says so, if that is given, or when a later tile is.
+  /// Copies a tile. `isThere`, unless null, becomes complete with the copies; without it, they are complete when a
+  /// later tile of this thread is.
   void fill(const Tile &tile, const PhaseBarriers *isThere, Value stage) {
     auto oneByOne = [&] {
       storeTile(tile, member, kWarpgroup);
@@ -113,7 +115,8 @@ private:
          &slices.isThere, stage);
   }
 
-  /// Keys come before the values of the tile before, as they are multiplied.
+  /// Copies all tiles in the order in which they are multiplied: the keys of a tile before the values of the previous
+  /// one.
   void fillAll() {
     fill({queryTile, k.constant(0), query, firstRow, rows, depth, kRows, depthBlocks}, nullptr, {});
     fillStage(keySlices, keyTile, key, depth, depthBlocks, k.constant(0));
@@ -128,14 +131,14 @@ private:
     });
   }
 
-  // ---- those that multiply
+  // ---- the warpgroups that multiply
 
   void multiplyAll() {
-    const int64_t ownBytes = kGroupRows * kLineBytes;
+    const int64_t ownBytes = kGroupRows * kSharedRowBytes;
     queryMatrix =
         k.add(matrixDescriptor(k, queryTile.pointer, kUnit, kGroupBytes), k.mul(group, k.constant(ownBytes / kUnit)));
     keyMatrix = matrixDescriptor(k, keyTile.pointer, kUnit, kGroupBytes);
-    valueMatrix = matrixDescriptor(k, valueTile.pointer, tileKeys * kLineBytes, kGroupBytes);
+    valueMatrix = matrixDescriptor(k, valueTile.pointer, tileKeys * kSharedRowBytes, kGroupBytes);
     // The state of the rows, weights of the last tile, weighted sums of the values of those before.
     Online online = start();
     SmallVector<Value> scores = startScores(k.constant(0));
@@ -171,9 +174,9 @@ private:
   Value phase(int32_t parity) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), parity); }
   /// The matrix of a stage.
   Value ofStage(const SliceBarriers &slices, Value matrix, Value tile, int64_t blocks) {
-    return k.add(matrix, k.mul(slices.stageOf(k, tile), k.constant(tileKeys * blocks * kLineBytes / kUnit)));
+    return k.add(matrix, k.mul(slices.stageOf(k, tile), k.constant(tileKeys * blocks * kSharedRowBytes / kUnit)));
   }
-  /// One lane of each warp says so.
+  /// Signals that this warp has read the stage of a tile: one lane of each warp arrives.
   void release(const SliceBarriers &slices, Value tile) {
     k.when(k.compare(arith::CmpIPredicate::eq, lane, k.constant(0)),
            [&] { slices.isRead.arrive(k, slices.stageOf(k, tile)); });
@@ -187,9 +190,9 @@ private:
     Value keyOfStage = ofStage(keySlices, keyMatrix, tile, depthBlocks);
     SmallVector<Value> scores;
     for (int64_t step = 0; step < depthSteps; ++step) {
-      const int64_t block = step * kSteps / kLine, inLine = step * kSteps % kLine * 2;
-      Value left = k.add(queryMatrix, k.constant((block * kRows * kLineBytes + inLine) / kUnit));
-      Value right = k.add(keyOfStage, k.constant((block * tileKeys * kLineBytes + inLine) / kUnit));
+      const int64_t block = step * kSteps / kSharedRow, inSharedRow = step * kSteps % kSharedRow * 2;
+      Value left = k.add(queryMatrix, k.constant((block * kRows * kSharedRowBytes + inSharedRow) / kUnit));
+      Value right = k.add(keyOfStage, k.constant((block * tileKeys * kSharedRowBytes + inSharedRow) / kUnit));
       scores = step ? multiplyMatrices(k, dtype, left, right, RightRows::Columns, scores)
                     : multiplyMatrices(k, dtype, left, right, RightRows::Columns, tileKeys / 2);
     }
@@ -205,7 +208,7 @@ private:
     ArrayRef<Value> weights = carried.drop_front(Online::kCount).drop_back(size_t(widthSums));
     SmallVector<Value> sums(carried.take_back(size_t(widthSums)));
     for (int64_t step = 0; step < tileKeys / kSteps; ++step) {
-      Value right = k.add(valueOfStage, k.constant(step * kSteps * kLineBytes / kUnit));
+      Value right = k.add(valueOfStage, k.constant(step * kSteps * kSharedRowBytes / kUnit));
       sums = multiplyMatrices(k, dtype, weights.slice(size_t(4 * step), 4), right, RightRows::Steps, sums);
     }
     commitProducts(k);
@@ -228,7 +231,7 @@ private:
   /// Results take the place of the tiles, which all have been read.
   void finishTile(const Online &online, ArrayRef<Value> sums) {
     meet(0);
-    const int64_t columns = widthBlocks * kLine + kSkewed;
+    const int64_t columns = widthBlocks * kSharedRow + kSkewed;
     Memory staged{pool, type, {}};
     stage(staged, columns, online, sums);
     meet(1);

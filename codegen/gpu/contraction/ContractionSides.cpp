@@ -84,8 +84,8 @@ std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value fro
 std::pair<Value, Value> ContractionSides::rightPosition(Value batch, Value column, Value at, Value step) {
   Value isStep = isBelow(step, k.dim(depth));
   if (isPlain) {
-    Value line = k.add(k.mul(batch, k.dim(depth)), step), own = k.add(column, at);
-    return {k.add(k.mul(line, k.dim(columns)), own), both(isStep, isBelow(own, k.dim(columns)))};
+    Value sharedRow = k.add(k.mul(batch, k.dim(depth)), step), own = k.add(column, at);
+    return {k.add(k.mul(sharedRow, k.dim(columns)), own), both(isStep, isBelow(own, k.dim(columns)))};
   }
   Value width = k.constant(panelWidth);
   Value panel = k.add(k.mul(batch, k.dim(ceildiv(panelColumns, panelWidth))), k.div(column, width));

@@ -115,10 +115,10 @@ private:
       copy(leftTile, SwizzledTile::pieceAt(k, copiedRow(int64_t(i) * kThreads / kPieces), piece, kPiece), left.memory,
            position, exists);
     }
-    constexpr int64_t kOfLine = kTile / kPiece, kLines = kThreads / kOfLine;
-    Value at = k.mul(k.rem(thread, k.constant(kOfLine)), k.constant(kPiece));
-    for (int64_t line = 0; line < kSlice; line += kLines) {
-      Value own = k.add(k.div(thread, k.constant(kOfLine)), k.constant(line));
+    constexpr int64_t kOfSharedRow = kTile / kPiece, kSharedRows = kThreads / kOfSharedRow;
+    Value at = k.mul(k.rem(thread, k.constant(kOfSharedRow)), k.constant(kPiece));
+    for (int64_t sharedRow = 0; sharedRow < kSlice; sharedRow += kSharedRows) {
+      Value own = k.add(k.div(thread, k.constant(kOfSharedRow)), k.constant(sharedRow));
       auto [position, exists] = rightElement(at, k.add(from, own));
       copy(rightTile, k.add(k.mul(own, k.constant(kTile)), at), rhs, position, exists);
     }
@@ -152,23 +152,24 @@ private:
 
   /// Adds the products of a slice, half of its steps per iteration of a loop: short code is compiled faster.
   SmallVector<Value> multiply(Value stage, ValueRange carried) {
-    constexpr int64_t kTurns = 2, kPiecesOfTurn = kPieces / kTurns;
+    constexpr int64_t kIterations = 2, kPiecesOfIteration = kPieces / kIterations;
     // SwizzledTile stores piece p of a row at p ^ (row / 2 % 4). Bit 1 of the row depends on the lane only (isOdd); bit
     // 2 is that of r, the index of the row within the lane, because a lane's rows are 4 apart.
     Value row = k.add(stage, k.mul(ownRow, k.constant(kSlice)));
     Value isOdd = k.rem(k.div(ownRow, k.constant(2)), k.constant(2));
     Value right = k.add(stage, ownColumn);
     return k.loop(
-        k.constant(0), k.constant(kTurns), k.constant(1), SmallVector<Value>(carried),
-        [&](Value turn, ValueRange before) {
+        k.constant(0), k.constant(kIterations), k.constant(1), SmallVector<Value>(carried),
+        [&](Value iteration, ValueRange before) {
           SmallVector<Value> sums(before);
-          Value first = k.add(right, k.mul(turn, k.constant(kPiecesOfTurn * kPiece * kTile)));
-          for (int64_t piece = 0; piece < kPiecesOfTurn; ++piece) {
-            Value inTurn = piece ? k.sub(k.constant(1), isOdd) : isOdd;
+          Value first = k.add(right, k.mul(iteration, k.constant(kPiecesOfIteration * kPiece * kTile)));
+          for (int64_t piece = 0; piece < kPiecesOfIteration; ++piece) {
+            Value inIteration = piece ? k.sub(k.constant(1), isOdd) : isOdd;
             SmallVector<Value> lefts;
             for (int64_t r = 0; r < kRows; ++r) {
-              Value half = r % 2 ? k.sub(k.constant(1), turn) : turn;
-              Value place = k.add(k.mul(half, k.constant(kPiecesOfTurn * kPiece)), k.mul(inTurn, k.constant(kPiece)));
+              Value half = r % 2 ? k.sub(k.constant(1), iteration) : iteration;
+              Value place =
+                  k.add(k.mul(half, k.constant(kPiecesOfIteration * kPiece)), k.mul(inIteration, k.constant(kPiece)));
               lefts.push_back(loadPiece(leftTile, k.add(k.add(row, place), k.constant(r * kLaneRows * kSlice))));
             }
             addPiece(sums, lefts, k.add(first, k.constant(piece * kPiece * kTile)));
@@ -179,14 +180,14 @@ private:
 
   void addPiece(SmallVector<Value> &sums, ArrayRef<Value> lefts, Value right) {
     for (int64_t step = 0; step < kPiece; ++step) {
-      SmallVector<Value> line;
+      SmallVector<Value> sharedRow;
       for (int64_t half = 0; half < kHalves; ++half)
-        line.push_back(loadPiece(rightTile, k.add(right, k.constant(step * kTile + half * kHalf))));
+        sharedRow.push_back(loadPiece(rightTile, k.add(right, k.constant(step * kTile + half * kHalf))));
       for (int64_t r = 0; r < kRows; ++r) {
         Value x = vector::ExtractOp::create(k.b, k.loc, lefts[size_t(r)], ArrayRef<int64_t>{step});
         for (int64_t half = 0; half < kHalves; ++half) {
           Value &sum = sums[size_t(r * kHalves + half)];
-          sum = k.multiplyAdd(DType::f32, k.broadcast(x, kPiece), line[size_t(half)], sum);
+          sum = k.multiplyAdd(DType::f32, k.broadcast(x, kPiece), sharedRow[size_t(half)], sum);
         }
       }
     }

@@ -38,8 +38,8 @@ SwizzledTile SwizzledTile::make(KernelBuilder &k, DType dtype, int64_t rows) {
 
 // Two rows of 64 bytes fill the 32 banks, so the swizzle changes every two rows.
 Value SwizzledTile::pieceAt(KernelBuilder &k, Value row, Value piece, int64_t elementsOfPiece) {
-  Value turn = k.rem(k.div(row, k.constant(2)), k.constant(kPieces));
-  Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);
+  Value rotation = k.rem(k.div(row, k.constant(2)), k.constant(kPieces));
+  Value place = arith::XOrIOp::create(k.b, k.loc, piece, rotation);
   return k.add(k.mul(row, k.constant(kPieces * elementsOfPiece)), k.mul(place, k.constant(elementsOfPiece)));
 }
 
@@ -65,10 +65,10 @@ SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Valu
 }
 
 // Eight columns are 32 bytes, so each of four steps has another quarter of the banks.
-Value SwizzledSteps::pieceAt(KernelBuilder &k, Value line, Value piece) {
-  Value turn = k.mul(k.rem(line, k.constant(4)), k.constant(2));
-  Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);
-  return k.add(k.mul(line, k.constant(kLine)), k.mul(place, k.constant(kPiece)));
+Value SwizzledSteps::pieceAt(KernelBuilder &k, Value sharedRow, Value piece) {
+  Value rotation = k.mul(k.rem(sharedRow, k.constant(4)), k.constant(2));
+  Value place = arith::XOrIOp::create(k.b, k.loc, piece, rotation);
+  return k.add(k.mul(sharedRow, k.constant(kSharedRow)), k.mul(place, k.constant(kPiece)));
 }
 
 /// Byte i of the result is byte number (selector >> 4 * i) % 8 of both words.

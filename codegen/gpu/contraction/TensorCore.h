@@ -26,13 +26,13 @@ struct SwizzledTile {
 /// l / 4 + 8 * (i / 2), column l % 4 * 2 + i % 2.
 SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
 
-/// A tile of f32 in shared memory, as the right operand of multiplyTf32: lines are steps, of 32 columns, in pieces of 4
-/// (16 bytes). Pieces are permuted within their line, so that threads read four steps of eight columns without bank
-/// conflicts.
+/// A tile of f32 in shared memory, as the right operand of multiplyTf32: shared rows are steps, of 32 columns, in
+/// pieces of 4 (16 bytes). Pieces are permuted within their shared row, so that threads read four steps of eight
+/// columns without bank conflicts.
 struct SwizzledSteps {
-  static constexpr int64_t kLine = 32, kPiece = 4, kPieces = kLine / kPiece; // elements
+  static constexpr int64_t kSharedRow = 32, kPiece = 4, kPieces = kSharedRow / kPiece; // elements
   /// Position of the first element of a piece.
-  static Value pieceAt(KernelBuilder &, Value line, Value piece);
+  static Value pieceAt(KernelBuilder &, Value sharedRow, Value piece);
 };
 /// a * b + c in a warp (mma.m16n8k32): 16 × 8 i32, which wrap, from 16 × 32 and 32 × 8 bytes, i8 or u8, in fragments of
 /// 4, 2 and 4 registers of four steps. Register i of `a` in lane l is at row l / 4 + 8 * (i % 2), from step l % 4 * 4 +

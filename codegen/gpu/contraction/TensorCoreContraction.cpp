@@ -76,7 +76,7 @@ public:
     warpColumn = k.mul(k.rem(warp, k.constant(tiling.warpColumns)), k.constant(kWarpColumns));
     slices = k.dim(ceildiv(depth, slice));
     for (int64_t from = 0; from < tiling.rows() * kPieces; from += tiling.threads())
-      copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(from, kPieces))));
+      copiedRows.push_back(leftRow(batch, k.add(firstRow, sharedRowOf(from, kPieces))));
     canCopy = copiesPieces(piece);
     SmallVector<Value> zeros(size_t(tiling.matrices * kColumnMatrices * 4), e.zeroOf(sumType)), sums;
     if (canCopy) {
@@ -94,45 +94,48 @@ public:
   }
 
 private:
-  /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile with
-  /// so many pieces per line.
-  Value lineOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
+  /// The shared row, and the piece of the shared row, that this thread copies in a round that starts at piece `from` of
+  /// a tile with so many pieces per shared row.
+  Value sharedRowOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
   Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
 
   /// Elements of the left operand in shared memory, ahead of the right one.
   int64_t leftElements() const { return tiling.stages * tiling.rows() * slice; }
   bool isOfBytes() const { return byteWidth(dtype) == 1; }
   bool splitsF32() const { return dtype == DType::f32 && k.target.f32Products == F32Products::Bf16x3; }
-  /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel. Of bytes: the columns.
-  int64_t rightLines() const { return hasColumns ? tiling.columns() : tiling.columns() / kWarpColumns * slice; }
-  int64_t rightLineLength() const { return hasColumns ? slice : kWarpColumns; }
-  Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
-  Value rightPiece(Value line, Value at) {
-    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at) : SwizzledTile::pieceAt(k, line, at, piece);
+  /// Shared rows of a slice of the right operand: the steps of a panel, then those of the next panel. Of bytes: the
+  /// columns.
+  int64_t rightSharedRows() const { return hasColumns ? tiling.columns() : tiling.columns() / kWarpColumns * slice; }
+  int64_t rightSharedRowLength() const { return hasColumns ? slice : kWarpColumns; }
+  Value leftPiece(Value sharedRow, Value at) { return SwizzledTile::pieceAt(k, sharedRow, at, piece); }
+  Value rightPiece(Value sharedRow, Value at) {
+    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, sharedRow, at)
+                               : SwizzledTile::pieceAt(k, sharedRow, at, piece);
   }
-  /// The position in rhs of element `at` of a line, and whether it exists.
-  std::pair<Value, Value> rightElement(Value from, Value line, Value at) {
+  /// The position in rhs of element `at` of a shared row, and whether it exists.
+  std::pair<Value, Value> rightElement(Value from, Value sharedRow, Value at) {
     if (hasColumns)
-      return rightPosition(batch, k.add(firstColumn, line), k.constant(0), k.add(from, at));
-    Value step = k.add(from, k.rem(line, k.constant(slice)));
-    Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(slice)), k.constant(panelWidth)));
+      return rightPosition(batch, k.add(firstColumn, sharedRow), k.constant(0), k.add(from, at));
+    Value step = k.add(from, k.rem(sharedRow, k.constant(slice)));
+    Value column = k.add(firstColumn, k.mul(k.div(sharedRow, k.constant(slice)), k.constant(panelWidth)));
     return rightPosition(batch, column, at, step);
   }
 
-  /// The sum over all slices, which are copied ahead. A turn of the loop multiplies one, or two if there are many
+  /// The sum over all slices, which are copied ahead. An iteration of the loop multiplies one, or two if there are many
   /// stages, whose instructions then overlap.
   SmallVector<Value> multiplyCopied(ValueRange zeros) {
-    const int64_t turn = tiling.stages == kManyStages ? 2 : 1, ahead = tiling.stages - turn;
-    const bool areWhole = isMultipleOf(ceildiv(depth, slice), turn); // all turns; else the last one may lack a slice
+    const int64_t iteration = tiling.stages == kManyStages ? 2 : 1, ahead = tiling.stages - iteration;
+    const bool areWhole =
+        isMultipleOf(ceildiv(depth, slice), iteration); // all iterations; else the last one may lack a slice
     k.loop(k.constant(0), k.constant(ahead), k.constant(1), [&](Value i) { startCopies(i); });
-    return k.loop(k.constant(0), slices, k.constant(turn), zeros, [&](Value i, ValueRange carried) {
-      // After the barrier all threads see these slices, and none reads those of the previous turn any more.
-      waitForCopies(k, ahead - turn);
+    return k.loop(k.constant(0), slices, k.constant(iteration), zeros, [&](Value i, ValueRange carried) {
+      // After the barrier all threads see these slices, and none reads those of the previous iteration any more.
+      waitForCopies(k, ahead - iteration);
       barrier(k);
-      for (int64_t n = 0; n < turn; ++n)
+      for (int64_t n = 0; n < iteration; ++n)
         startCopies(k.add(i, k.constant(ahead + n)));
       SmallVector<Value> sums(carried);
-      for (int64_t n = 0; n < turn; ++n) {
+      for (int64_t n = 0; n < iteration; ++n) {
         Value own = k.add(i, k.constant(n)), stage = k.rem(own, k.constant(tiling.stages));
         auto next = [&] { return multiply(stage, sums); };
         sums = n == 0 || areWhole ? next() : k.when(isBelow(own, slices), sums, next);
@@ -155,12 +158,12 @@ private:
   void startCopies(Value index) {
     k.when(isBelow(index, slices), [&] {
       Value stage = k.rem(index, k.constant(tiling.stages)), from = k.mul(index, k.constant(slice));
-      copyPieces(from, k.mul(stage, k.constant(tiling.rows())), k.mul(stage, k.constant(rightLines())));
+      copyPieces(from, k.mul(stage, k.constant(tiling.rows())), k.mul(stage, k.constant(rightSharedRows())));
     });
     commitCopies(k);
   }
 
-  void copyPieces(Value from, Value leftLine, Value rightLine) {
+  void copyPieces(Value from, Value leftSharedRow, Value rightSharedRow) {
     auto copy = [&](const SwizzledTile &tile, Value place, const Memory &source, Value position, Value isThere) {
       Value at = arith::SelectOp::create(k.b, k.loc, isThere, position, k.constant(0));
       copyAsync(k, k.elementPointer(tile.memory(), place), k.elementPointer(source, at), isThere);
@@ -169,12 +172,12 @@ private:
       Value at = pieceOf(kPieces);
       auto [position, isThere] =
           leftPosition(copiedRows[size_t(first / tiling.threads())], from, k.mul(at, k.constant(piece)), slice);
-      copy(leftTile, leftPiece(k.add(leftLine, lineOf(first, kPieces)), at), left.memory, position, isThere);
+      copy(leftTile, leftPiece(k.add(leftSharedRow, sharedRowOf(first, kPieces)), at), left.memory, position, isThere);
     });
-    eachPiece(rightLines() * panelPieces, [&](int64_t first) {
-      Value line = lineOf(first, panelPieces), at = pieceOf(panelPieces);
-      auto [position, isThere] = rightElement(from, line, k.mul(at, k.constant(piece)));
-      copy(rightTile, rightPiece(k.add(rightLine, line), at), rhs, position, isThere);
+    eachPiece(rightSharedRows() * panelPieces, [&](int64_t first) {
+      Value sharedRow = sharedRowOf(first, panelPieces), at = pieceOf(panelPieces);
+      auto [position, isThere] = rightElement(from, sharedRow, k.mul(at, k.constant(piece)));
+      copy(rightTile, rightPiece(k.add(rightSharedRow, sharedRow), at), rhs, position, isThere);
     });
   }
 
@@ -190,21 +193,22 @@ private:
 
   /// Stores a slice of both operands in the first stage.
   void fillOneByOne(Value from) {
-    // Calls `fill(line, at)` for each element of a tile.
-    auto eachElement = [&](int64_t lines, int64_t width, llvm::function_ref<void(Value, Value)> fill) {
-      k.loop(thread, k.constant(lines * width), k.constant(tiling.threads()),
+    // Calls `fill(shared row, at)` for each element of a tile.
+    auto eachElement = [&](int64_t sharedRows, int64_t width, llvm::function_ref<void(Value, Value)> fill) {
+      k.loop(thread, k.constant(sharedRows * width), k.constant(tiling.threads()),
              [&](Value i) { fill(k.div(i, k.constant(width)), k.rem(i, k.constant(width))); });
     };
     auto storeAt = [&](const SwizzledTile &tile, Value start, Value at, Value element) {
       k.store(tile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, element, 1, {});
     };
-    eachElement(tiling.rows(), slice, [&](Value line, Value at) {
-      auto [position, isThere] = leftPosition(leftRow(batch, k.add(firstRow, line)), k.add(from, at));
-      storeAt(leftTile, leftPiece(line, k.div(at, k.constant(piece))), at, k.load(left.memory, {position}, 1, isThere));
+    eachElement(tiling.rows(), slice, [&](Value sharedRow, Value at) {
+      auto [position, isThere] = leftPosition(leftRow(batch, k.add(firstRow, sharedRow)), k.add(from, at));
+      storeAt(leftTile, leftPiece(sharedRow, k.div(at, k.constant(piece))), at,
+              k.load(left.memory, {position}, 1, isThere));
     });
-    eachElement(rightLines(), rightLineLength(), [&](Value line, Value at) {
-      auto [position, isThere] = rightElement(from, line, at);
-      storeAt(rightTile, rightPiece(line, k.div(at, k.constant(piece))), at, k.load(rhs, {position}, 1, isThere));
+    eachElement(rightSharedRows(), rightSharedRowLength(), [&](Value sharedRow, Value at) {
+      auto [position, isThere] = rightElement(from, sharedRow, at);
+      storeAt(rightTile, rightPiece(sharedRow, k.div(at, k.constant(piece))), at, k.load(rhs, {position}, 1, isThere));
     });
   }
 
@@ -214,10 +218,10 @@ private:
   Fragments leftFragments(Value stage, int64_t step) {
     // Lane i points to row i % 16 of the rows of a matrix, and to half i / 16 of its steps.
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
-    Value line = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
+    Value sharedRow = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
     Fragments fragments;
     for (int64_t m = 0; m < tiling.matrices; ++m)
-      fragments.push_back(leftTile.load(k, k.add(line, k.constant(m * kMatrixRows)),
+      fragments.push_back(leftTile.load(k, k.add(sharedRow, k.constant(m * kMatrixRows)),
                                         k.add(half, k.constant(step / piece)), /*transposed=*/false));
     return fragments;
   }
@@ -241,11 +245,11 @@ private:
 
   SmallVector<Value> multiplyF16(Value stage, SmallVector<Value> sums) {
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
-    Value rightLine = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, row));
+    Value rightSharedRow = k.add(k.mul(stage, k.constant(rightSharedRows())), k.add(warpColumn, row));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
       Fragments a = leftFragments(stage, step), b;
       for (int64_t n = 0; n < kColumnMatrices; n += 2)
-        b.push_back(rightTile.load(k, k.add(rightLine, k.constant(step)), k.add(half, k.constant(n)),
+        b.push_back(rightTile.load(k, k.add(rightSharedRow, k.constant(step)), k.add(half, k.constant(n)),
                                    /*transposed=*/true));
       eachMatrix(sums, [&](size_t m, size_t n, ArrayRef<Value> sum) {
         return multiplyMatrices(k, dtype, a[m], ArrayRef<Value>(b[n / 2]).slice(n % 2 * 2, 2), sum);
@@ -261,13 +265,14 @@ private:
     for (SmallVector<Value> &fragment : a)
       for (Value &word : fragment)
         word = arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), word);
-    Value turn = k.rem(lane, k.constant(4)), column = k.div(lane, k.constant(4));
+    Value iteration = k.rem(lane, k.constant(4)), column = k.div(lane, k.constant(4));
     Value panel = k.div(warpColumn, k.constant(kWarpColumns));
-    Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(k.mul(panel, k.constant(slice)), turn));
+    Value sharedRow =
+        k.add(k.mul(stage, k.constant(rightSharedRows())), k.add(k.mul(panel, k.constant(slice)), iteration));
     for (int64_t n = 0; n < kColumnMatrices; ++n)
       for (int64_t i = 0; i < 2; ++i) {
         Value at = k.add(column, k.constant(n * kMatrixColumns));
-        Value start = rightPiece(k.add(line, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
+        Value start = rightPiece(k.add(sharedRow, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
         b[size_t(n)][size_t(i)] = k.load(rightTile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, 1, {});
       }
     return {std::move(a), std::move(b)};
@@ -315,11 +320,11 @@ private:
     // Lane i points to column i % 8 of the first or second eight columns, and to a half of the steps.
     Value eight = k.constant(kMatrixColumns), part = k.div(lane, eight), half = k.rem(part, k.constant(2));
     Value column = k.add(k.rem(lane, eight), k.mul(k.div(part, k.constant(2)), eight));
-    Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, column));
+    Value sharedRow = k.add(k.mul(stage, k.constant(rightSharedRows())), k.add(warpColumn, column));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
       Fragments a = leftFragments(stage, step), b;
       for (int64_t n = 0; n < kColumnMatrices; n += 2) {
-        SmallVector<Value> both = rightTile.load(k, k.add(line, k.constant(n * kMatrixColumns)),
+        SmallVector<Value> both = rightTile.load(k, k.add(sharedRow, k.constant(n * kMatrixColumns)),
                                                  k.add(half, k.constant(step / piece)), /*transposed=*/false);
         b.push_back({both[0], both[1]}), b.push_back({both[2], both[3]});
       }
@@ -386,22 +391,22 @@ private:
     Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
     for (int64_t n = 0; n < kColumnMatrices; ++n)
       for (int64_t i = 0; i < 4; ++i) {
-        Value line = k.mul(k.add(row, k.constant(i / 2 * 8)), k.constant(tiling.columns()));
-        k.store(staged, {k.add(line, k.add(column, k.constant(n * kMatrixColumns + i % 2)))}, sums[size_t(n * 4 + i)],
-                1, {});
+        Value sharedRow = k.mul(k.add(row, k.constant(i / 2 * 8)), k.constant(tiling.columns()));
+        k.store(staged, {k.add(sharedRow, k.add(column, k.constant(n * kMatrixColumns + i % 2)))},
+                sums[size_t(n * 4 + i)], 1, {});
       }
   }
 
   void finishMatrices(const Memory &staged, int64_t m, int64_t lanes) {
     const int64_t pieces = tiling.columns() / lanes;
     k.loop(thread, k.constant(tiling.warpRows * kMatrixRows * pieces), k.constant(tiling.threads()), [&](Value i) {
-      Value line = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
-      Value warpLine = k.mul(k.div(line, k.constant(kMatrixRows)), k.constant(tiling.matrices * kMatrixRows));
-      Value row =
-          k.add(k.add(firstRow, warpLine), k.add(k.rem(line, k.constant(kMatrixRows)), k.constant(m * kMatrixRows)));
+      Value sharedRow = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
+      Value warpSharedRow = k.mul(k.div(sharedRow, k.constant(kMatrixRows)), k.constant(tiling.matrices * kMatrixRows));
+      Value row = k.add(k.add(firstRow, warpSharedRow),
+                        k.add(k.rem(sharedRow, k.constant(kMatrixRows)), k.constant(m * kMatrixRows)));
       Value column = k.add(firstColumn, at);
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
-        Value place = k.add(k.mul(line, k.constant(tiling.columns())), at);
+        Value place = k.add(k.mul(sharedRow, k.constant(tiling.columns())), at);
         Value sum = k.load(staged, {place, 1}, lanes, {});
         if (splitsF32())
           sum = finiteOrExact(sum, row, column, lanes);
@@ -452,7 +457,7 @@ private:
   int64_t piece;       // elements that a thread copies at once: 16 bytes
   int64_t slice;       // steps of the sum in shared memory at once
   int64_t matrixSteps; // of one instruction
-  int64_t panelPieces; // of a line of the right slice
+  int64_t panelPieces; // of a shared row of the right slice
   SwizzledTile leftTile, rightTile;
   Value firstRow, firstColumn, batch, thread, lane, warpRow, warpColumn, slices, canCopy;
   SmallVector<Row> copiedRows; // rows of the left operand that this thread copies pieces of

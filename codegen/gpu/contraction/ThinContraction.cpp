@@ -17,9 +17,9 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMovedBytes = 16;      // of a piece
-constexpr int64_t kMostPiecesOfTurn = 4; // that a thread multiplies together
-constexpr int64_t kStages = 4;           // turns in shared memory
+constexpr int64_t kMovedBytes = 16;           // of a piece
+constexpr int64_t kMostPiecesOfIteration = 4; // that a thread multiplies together
+constexpr int64_t kStages = 4;                // iterations in shared memory
 constexpr int64_t kThreads = 256, kManyThreads = 512;
 constexpr int64_t kStrip = 32, kNarrowStrip = 16; // columns of a block
 // With fewer columns, more threads per column and more strips keep enough copies incomplete.
@@ -48,7 +48,7 @@ public:
       Value rest = k.rem(k.dim(columns), k.constant(lanes));
       isAligned = both(isAligned, k.compare(arith::CmpIPredicate::eq, rest, k.constant(0)));
     }
-    planTurns();
+    planIterations();
     SmallVector<Value> zeros(size_t(rowCount), k.broadcast(zero(), lanes));
     SmallVector<Value> sums = k.when(isAligned, zeros, [&] {
       assumeAligned(k, rhs.pointer, kMovedBytes);
@@ -71,18 +71,18 @@ private:
   /// The first column of this thread's load.
   Value ownColumn() { return k.add(firstColumn, k.mul(k.rem(thread, k.constant(threadsOfStep)), k.constant(lanes))); }
 
-  /// Divides the steps into turns of equal length, if their number is known.
-  void planTurns() {
+  /// Divides the steps into iterations of equal length, if their number is known.
+  void planIterations() {
     if (!depth.isStatic() || depth.value() == 0)
       return;
     const int64_t pieces = (depth.value() + stepsAtOnce - 1) / stepsAtOnce;
-    const int64_t turns = (pieces + kMostPiecesOfTurn - 1) / kMostPiecesOfTurn;
-    piecesOfTurn = (pieces + turns - 1) / turns;
-    stages = std::min(kStages, turns);
+    const int64_t iterations = (pieces + kMostPiecesOfIteration - 1) / kMostPiecesOfIteration;
+    piecesOfIteration = (pieces + iterations - 1) / iterations;
+    stages = std::min(kStages, iterations);
   }
-  int64_t stepsOfTurn() const { return piecesOfTurn * stepsAtOnce; }
-  int64_t stageBytes() const { return piecesOfTurn * threads * kMovedBytes; }
-  /// Step i of this thread in the turn that begins at `first`.
+  int64_t stepsOfIteration() const { return piecesOfIteration * stepsAtOnce; }
+  int64_t stageBytes() const { return piecesOfIteration * threads * kMovedBytes; }
+  /// Step i of this thread in the iteration that begins at `first`.
   Value stepOf(Value first, int64_t i) { return k.add(k.add(first, ownStep()), k.constant(i * stepsAtOnce)); }
   /// The element of shared memory where this thread's piece i of a stage, which begins at element `stage`, lies.
   Value placeOfPiece(Value stage, int64_t i) {
@@ -91,19 +91,20 @@ private:
 
   SmallVector<Value> addAll(ArrayRef<Value> zeros) {
     Memory ring{sharedPool(k), rhs.dtype, {}};
-    const int64_t ofStage = stageBytes() / int64_t(byteWidth(rhs.dtype)), ahead = (stages - 1) * stepsOfTurn();
-    for (int64_t turn = 0; turn + 1 < stages; ++turn)
-      copyTurn(ring, k.constant(turn * stepsOfTurn()), k.constant(turn * ofStage));
+    const int64_t ofStage = stageBytes() / int64_t(byteWidth(rhs.dtype)), ahead = (stages - 1) * stepsOfIteration();
+    for (int64_t iteration = 0; iteration + 1 < stages; ++iteration)
+      copyIteration(ring, k.constant(iteration * stepsOfIteration()), k.constant(iteration * ofStage));
     SmallVector<Value> state(zeros);
-    state.push_back(k.constant(0)); // the stage of the turn
-    state = k.loop(k.constant(0), k.dim(depth), k.constant(stepsOfTurn()), state, [&](Value first, ValueRange carried) {
-      // The stage of the turn before is free: this thread has multiplied its pieces.
-      Value stage = carried.back(), last = k.constant((stages - 1) * ofStage);
-      copyTurn(ring, k.add(first, k.constant(ahead)), ifZero(stage, last, k.sub(stage, k.constant(ofStage))));
-      SmallVector<Value> next = addTurn(ring, first, stage, carried.drop_back());
-      next.push_back(ifZero(k.sub(stage, last), k.constant(0), k.add(stage, k.constant(ofStage))));
-      return next;
-    });
+    state.push_back(k.constant(0)); // the stage of the iteration
+    state = k.loop(
+        k.constant(0), k.dim(depth), k.constant(stepsOfIteration()), state, [&](Value first, ValueRange carried) {
+          // The stage of the iteration before is free: this thread has multiplied its pieces.
+          Value stage = carried.back(), last = k.constant((stages - 1) * ofStage);
+          copyIteration(ring, k.add(first, k.constant(ahead)), ifZero(stage, last, k.sub(stage, k.constant(ofStage))));
+          SmallVector<Value> next = addIteration(ring, first, stage, carried.drop_back());
+          next.push_back(ifZero(k.sub(stage, last), k.constant(0), k.add(stage, k.constant(ofStage))));
+          return next;
+        });
     state.pop_back();
     return state;
   }
@@ -111,21 +112,21 @@ private:
     return arith::SelectOp::create(k.b, k.loc, k.compare(arith::CmpIPredicate::eq, x, k.constant(0)), then, otherwise);
   }
 
-  /// The conditions that a turn has all steps, and that it has only some; null if there is no such turn.
+  /// The conditions that an iteration has all steps, and that it has only some; null if there is no such iteration.
   std::pair<Value, Value> lengthOf(Value first) {
-    Value end = k.dim(depth), last = k.add(first, k.constant(stepsOfTurn() - 1));
+    Value end = k.dim(depth), last = k.add(first, k.constant(stepsOfIteration() - 1));
     Value isWhole = isBelow(last, end), isCut;
-    if (!isMultipleOf(depth, stepsOfTurn()))
+    if (!isMultipleOf(depth, stepsOfIteration()))
       isCut = both(isBelow(first, end), k.compare(arith::CmpIPredicate::sge, last, end));
     return {isWhole, isCut};
   }
 
-  /// Starts to copy this thread's pieces of a turn to a stage, if they exist, and closes a group of copies. Pieces
-  /// beyond the end are zeros.
-  void copyTurn(const Memory &ring, Value first, Value stage) {
+  /// Starts to copy this thread's pieces of an iteration to a stage, if they exist, and closes a group of copies.
+  /// Pieces beyond the end are zeros.
+  void copyIteration(const Memory &ring, Value first, Value stage) {
     Value isTrue = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
     auto copy = [&](bool isCut) {
-      for (int64_t i = 0; i < piecesOfTurn; ++i) {
+      for (int64_t i = 0; i < piecesOfIteration; ++i) {
         Value step = stepOf(first, i), exists = isCut ? isBelow(step, k.dim(depth)) : isTrue;
         step = isCut ? k.minimum(step, k.sub(k.dim(depth), k.constant(1))) : step;
         copyAsync(k, k.elementPointer(ring, placeOfPiece(stage, i)), k.elementPointer(rhs, piecePosition(step)),
@@ -139,27 +140,27 @@ private:
     commitCopies(k);
   }
 
-  /// Adds the products of this thread's pieces of a turn.
-  SmallVector<Value> addTurn(const Memory &ring, Value first, Value stage, ValueRange sums) {
-    SmallVector<Value> lefts = loadLeftsOfTurn(first);
+  /// Adds the products of this thread's pieces of an iteration.
+  SmallVector<Value> addIteration(const Memory &ring, Value first, Value stage, ValueRange sums) {
+    SmallVector<Value> lefts = loadLeftsOfIteration(first);
     waitForCopies(k, stages - 1);
     SmallVector<Value> next(sums);
     Type type = VectorType::get({lanes}, k.storageType(rhs.dtype));
-    for (int64_t i = 0; i < piecesOfTurn; ++i) {
+    for (int64_t i = 0; i < piecesOfIteration; ++i) {
       Value right = LLVM::LoadOp::create(k.b, k.loc, type, k.elementPointer(ring, placeOfPiece(stage, i)), kMovedBytes);
       next = addStep(ArrayRef<Value>(lefts).slice(size_t(i * rowCount), size_t(rowCount)), right, next);
     }
     return next;
   }
 
-  /// Left elements of this thread's steps of a turn, for each step those of all rows; 0 beyond the end.
-  SmallVector<Value> loadLeftsOfTurn(Value first) {
+  /// Left elements of this thread's steps of an iteration, for each step those of all rows; 0 beyond the end.
+  SmallVector<Value> loadLeftsOfIteration(Value first) {
     Type type = k.storageType(left.memory.dtype);
     Value none = arith::ConstantOp::create(k.b, k.loc, type, cast<TypedAttr>(k.b.getZeroAttr(type)));
-    const SmallVector<Value> zeros(size_t(piecesOfTurn * rowCount), none);
+    const SmallVector<Value> zeros(size_t(piecesOfIteration * rowCount), none);
     auto load = [&](bool isCut) {
       SmallVector<Value> lefts;
-      for (int64_t i = 0; i < piecesOfTurn; ++i) {
+      for (int64_t i = 0; i < piecesOfIteration; ++i) {
         Value step = stepOf(first, i);
         llvm::append_range(lefts, loadLefts(step, isCut ? isBelow(step, k.dim(depth)) : Value()));
       }
@@ -177,9 +178,9 @@ private:
     if (!isPlain)
       return rightPosition(batch, ownPanel(), k.rem(ownColumn(), k.constant(panelWidth)), step).first;
     // In pieces: LLVM then knows that positions are multiples of one.
-    Value pieces = k.div(k.dim(columns), k.constant(lanes)), line = k.add(k.mul(batch, k.dim(depth)), step);
+    Value pieces = k.div(k.dim(columns), k.constant(lanes)), sharedRow = k.add(k.mul(batch, k.dim(depth)), step);
     Value piece = k.minimum(k.div(ownColumn(), k.constant(lanes)), k.sub(pieces, k.constant(1)));
-    return k.mul(k.add(k.mul(line, pieces), piece), k.constant(lanes));
+    return k.mul(k.add(k.mul(sharedRow, pieces), piece), k.constant(lanes));
   }
   /// The first column of this thread's panel; beyond the last panel that of the last one.
   Value ownPanel() {
@@ -240,9 +241,9 @@ private:
         for (int64_t distance = kWarp / 2; distance >= threadsOfStep; distance /= 2)
           x = arith::AddFOp::create(k.b, k.loc, x, shuffleDown(k, x, distance));
         k.when(isBelow(lane, k.constant(threadsOfStep)), [&] {
-          Value line = k.add(k.mul(warp, k.constant(rowCount)), k.constant(r));
+          Value sharedRow = k.add(k.mul(warp, k.constant(rowCount)), k.constant(r));
           Value column = k.add(k.mul(lane, k.constant(lanes)), k.constant(i));
-          k.store(parts, {k.add(k.mul(line, k.constant(strip)), column)}, x, 1, {});
+          k.store(parts, {k.add(k.mul(sharedRow, k.constant(strip)), column)}, x, 1, {});
         });
       }
   }
@@ -268,7 +269,7 @@ private:
   int64_t threads, strip;
   int64_t lanes, threadsOfStep; // elements of a piece; threads per step of the strip
   int64_t stepsAtOnce;          // of which the threads of the block have a piece each
-  int64_t piecesOfTurn = kMostPiecesOfTurn, stages = kStages;
+  int64_t piecesOfIteration = kMostPiecesOfIteration, stages = kStages;
   Memory parts; // [warp][row][column]
   Value firstColumn, batch, thread;
   SmallVector<Row> leftRows;

@@ -167,11 +167,11 @@ Value SwizzledRows::pieceAt(KernelBuilder &k, Value row, Value piece, int64_t el
   return k.add(k.mul(row, k.constant(kPieces * elementsOfPiece)), k.mul(place, k.constant(elementsOfPiece)));
 }
 
-Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t lineBytes) {
-  // Bits 0-13: address, 16-29: panels, 32-45: groups, all of them in units of 16 bytes; 62-63: 1 for lines of 128
+Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t rowBytes) {
+  // Bits 0-13: address, 16-29: panels, 32-45: groups, all of them in units of 16 bytes; 62-63: 1 for shared rows of 128
   // bytes, 2 for those of 64.
   constexpr int64_t kAddresses = (1 << 18) - 1, kUnit = 16;
-  const uint64_t order = uint64_t(lineBytes == 64 ? 2 : 1) << 62;
+  const uint64_t order = uint64_t(rowBytes == 64 ? 2 : 1) << 62;
   Value address = LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer);
   Value start = k.div(arith::AndIOp::create(k.b, k.loc, address, k.constant(kAddresses)), k.constant(kUnit));
   Value rest = k.constant(int64_t(order | uint64_t(groupBytes / kUnit) << 32 | uint64_t(panelBytes / kUnit) << 16));
@@ -201,9 +201,10 @@ SmallVector<Value> finishProducts(KernelBuilder &k, ArrayRef<Value> sums, int64_
 }
 
 void storeSums(KernelBuilder &k, const Memory &memory, int64_t pitch, Value lane, ArrayRef<Value> sums) {
-  Value line = k.div(lane, k.constant(4)), first = k.mul(k.rem(lane, k.constant(4)), k.constant(2));
+  Value sharedRow = k.div(lane, k.constant(4)), first = k.mul(k.rem(lane, k.constant(4)), k.constant(2));
   for (size_t i = 0; i < sums.size(); i += 2) {
-    Value row = k.add(line, k.constant(int64_t(i / 2 % 2 * 8))), column = k.add(first, k.constant(int64_t(i / 4 * 8)));
+    Value row = k.add(sharedRow, k.constant(int64_t(i / 2 % 2 * 8))),
+          column = k.add(first, k.constant(int64_t(i / 4 * 8)));
     Value pair = vector::FromElementsOp::create(k.b, k.loc, VectorType::get({2}, sums[i].getType()),
                                                 ValueRange{sums[i], sums[i + 1]});
     LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(memory, k.add(k.mul(row, k.constant(pitch)), column)),

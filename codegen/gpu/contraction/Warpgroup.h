@@ -59,11 +59,11 @@ struct SwizzledRows {
   static Value pieceAt(KernelBuilder &, Value row, Value piece, int64_t elementsOfPiece = kPiece);
 };
 
-/// What wgmma knows a matrix in shared memory by, an i64: lines of 64 bytes in the order of SwizzledTile, or of 128 in
-/// that of SwizzledRows. Eight lines are a group; `groupBytes` lie between one and the next, `panelBytes` between the
-/// columns of a line and the next ones. The address is a multiple of eight lines. It can be moved on by adding
-/// sixteenths of bytes.
-Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t lineBytes = 64);
+/// The descriptor by which wgmma addresses a matrix in shared memory, an i64: shared rows of 64 bytes in the order of
+/// SwizzledTile, or of 128 in that of SwizzledRows. Eight shared rows are a group; `groupBytes` lie between one and the
+/// next, `panelBytes` between the columns of a shared row and the next ones. The address is a multiple of eight shared
+/// rows. It can be moved on by adding sixteenths of bytes.
+Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t rowBytes = 64);
 
 /// What the rows of the right side in shared memory are.
 enum class RightRows { Steps, Columns };

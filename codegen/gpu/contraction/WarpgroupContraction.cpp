@@ -8,9 +8,9 @@
 // compute the epilogue.
 //
 // Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. A slice of the right side
-// has a line per panel and step. If it is packed, panels have 32 columns, so lines have 64 bytes, in the order of
-// SwizzledTile; otherwise a panel is 64 adjacent columns, of lines in the order of SwizzledRows. Of bytes, whose right
-// side wgmma does not transpose, each line is a column, as rows of the left side are.
+// has a shared row per panel and step. If it is packed, panels have 32 columns, so shared rows have 64 bytes, in the
+// order of SwizzledTile; otherwise a panel is 64 adjacent columns, of shared rows in the order of SwizzledRows. Of
+// bytes, whose right side wgmma does not transpose, each shared row is a column, as rows of the left side are.
 //
 // Sums of 8-bit floats have 14 bits within wgmma. Those of each slice, 128 steps, are therefore added to f32 sums in
 // other registers, half of the columns of a wide tile after the other. Meanwhile the other consumer multiplies.
@@ -45,7 +45,7 @@ constexpr int64_t kLeftPieces = SwizzledRows::kPieces; // of a row of a left sli
 constexpr int64_t kRowBytes = kCopied * kLeftPieces;   // of the left side
 constexpr int64_t kUnit = 16;                          // bytes: matrix descriptors count addresses in units of 16
 constexpr int64_t kWord = 2;  // bytes: tensor maps count elements of 16 bits, whatever they are
-constexpr int64_t kGroup = 8; // lines of a group in a matrix descriptor
+constexpr int64_t kGroup = 8; // shared rows of a group in a matrix descriptor
 /// Columns of sums of 8-bit floats that wgmma has at once, beside f32 sums of all columns.
 constexpr int64_t kNarrowSums = 128;
 // Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that fewer
@@ -61,8 +61,8 @@ public:
                        ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), dtype(dtypeOf(op.getLhs())),
         elementBytes(int64_t(byteWidth(dtype))), slice(kRowBytes / elementBytes), piece(kCopied / elementBytes),
-        tileColumns(passes::warpgroupTileColumns(op)), lineBytes(hasColumns || isPlain ? kRowBytes : kRowBytes / 2),
-        line(lineBytes / elementBytes), panels(tileColumns / line), pool(sharedPool(k)), leftTile(pool),
+        tileColumns(passes::warpgroupTileColumns(op)), rowBytes(hasColumns || isPlain ? kRowBytes : kRowBytes / 2),
+        rowLength(rowBytes / elementBytes), panels(tileColumns / rowLength), pool(sharedPool(k)), leftTile(pool),
         rightTile{inPool(leftBytes()), rhs.dtype, {}},
         barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)), rowTiles(ceildiv(rows, kRows)),
         columnTiles(ceildiv(columns, tileColumns)) {}
@@ -166,21 +166,21 @@ private:
   void addRightMap(int64_t operand) {
     if (hasColumns) {
       rightMap = k.addTensorMap({operand,
-                                 lineBytes,
+                                 rowBytes,
                                  {wordsOf(depth), columns, batches},
                                  {depth, columns * depth},
-                                 {lineBytes / kWord, tileColumns, 1}});
+                                 {rowBytes / kWord, tileColumns, 1}});
     } else if (isPlain) {
       // Strides that are no multiple of 16 bytes are rounded up: no copy uses the map, but it must be one.
       const Dim stride = ceildiv(columns, piece) * Dim(kCopied);
-      rightMap =
-          k.addTensorMap({operand, lineBytes, {columns, depth, batches}, {stride, depth * stride}, {line, slice, 1}});
+      rightMap = k.addTensorMap(
+          {operand, rowBytes, {columns, depth, batches}, {stride, depth * stride}, {rowLength, slice, 1}});
     } else {
       rightMap = k.addTensorMap({operand,
-                                 lineBytes,
-                                 {Dim(line), depth, batches * ceildiv(columns, line)},
-                                 {Dim(lineBytes), depth * Dim(lineBytes)},
-                                 {line, slice, panels}});
+                                 rowBytes,
+                                 {Dim(rowLength), depth, batches * ceildiv(columns, rowLength)},
+                                 {Dim(rowBytes), depth * Dim(rowBytes)},
+                                 {rowLength, slice, panels}});
     }
   }
 
@@ -210,7 +210,7 @@ private:
 
   static constexpr int64_t kLeftStage = kRows * kRowBytes;
   int64_t rightStage() const { return tileColumns * kRowBytes; }
-  int64_t rightLines() const { return rightStage() / lineBytes; } // of a slice
+  int64_t rightSharedRows() const { return rightStage() / rowBytes; } // of a slice
   Value stageOf(Value side, Value stage, int64_t bytes) {
     return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
   }
@@ -229,12 +229,12 @@ private:
     if (hasColumns)
       return barriers.isThere.copyBox(k, stage, to, rightMap, {inWords(from), firstColumn, batch});
     if (!isPlain) {
-      Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, line))), k.div(firstColumn, k.constant(line)));
+      Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, rowLength))), k.div(firstColumn, k.constant(rowLength)));
       return barriers.isThere.copyBox(k, stage, to, rightMap, {k.constant(0), from, panel});
     }
     for (int64_t panel = 0; panel < panels; ++panel)
-      barriers.isThere.copyBox(k, stage, k.elementPointer({to, DType::i8, {}}, k.constant(panel * slice * lineBytes)),
-                               rightMap, {k.add(firstColumn, k.constant(panel * line)), from, batch});
+      barriers.isThere.copyBox(k, stage, k.elementPointer({to, DType::i8, {}}, k.constant(panel * slice * rowBytes)),
+                               rightMap, {k.add(firstColumn, k.constant(panel * rowLength)), from, batch});
   }
 
   void copyPieces(Value before) {
@@ -275,8 +275,8 @@ private:
     return SwizzledRows::pieceAt(k, k.add(k.mul(stage, k.constant(kRows)), row), at, piece);
   }
   Value rightPiece(Value stage, Value own, Value at) {
-    Value all = k.add(k.mul(stage, k.constant(rightLines())), own);
-    return lineBytes == kRowBytes ? SwizzledRows::pieceAt(k, all, at, piece) : SwizzledTile::pieceAt(k, all, at, piece);
+    Value all = k.add(k.mul(stage, k.constant(rightSharedRows())), own);
+    return rowBytes == kRowBytes ? SwizzledRows::pieceAt(k, all, at, piece) : SwizzledTile::pieceAt(k, all, at, piece);
   }
 
   void copy(const Memory &tile, Value place, const Memory &source, Value position, Value exists) {
@@ -306,8 +306,8 @@ private:
   }
 
   void fillRight(Value stage, Value from) {
-    k.loop(member, k.constant(rightLines() * line), k.constant(kWarpgroup), [&](Value i) {
-      Value own = k.div(i, k.constant(line)), at = k.rem(i, k.constant(line)); // of all panels, one after the other
+    k.loop(member, k.constant(rightSharedRows() * rowLength), k.constant(kWarpgroup), [&](Value i) {
+      Value own = k.div(i, k.constant(rowLength)), at = k.rem(i, k.constant(rowLength)); // panels follow each other
       auto [position, exists] = rightElement(own, at, from);
       store(rightTile, rightPiece(stage, own, k.div(at, k.constant(piece))), at, k.load(rhs, {position}, 1, exists));
     });
@@ -315,7 +315,7 @@ private:
   std::pair<Value, Value> rightElement(Value own, Value at, Value from) {
     if (hasColumns)
       return rightPosition(batch, k.add(firstColumn, own), k.constant(0), k.add(from, at));
-    Value column = k.add(firstColumn, k.mul(k.div(own, k.constant(slice)), k.constant(line)));
+    Value column = k.add(firstColumn, k.mul(k.div(own, k.constant(slice)), k.constant(rowLength)));
     return rightPosition(batch, column, at, k.add(from, k.rem(own, k.constant(slice))));
   }
 
@@ -324,7 +324,7 @@ private:
   SmallVector<Value> multiplyAll(Value before) {
     Value ownRows = k.mul(group, k.constant(kGroupRows * kRowBytes / kUnit));
     leftMatrix = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
-    rightMatrix = matrixDescriptor(k, rightTile.pointer, slice * lineBytes, kGroup * lineBytes, lineBytes);
+    rightMatrix = matrixDescriptor(k, rightTile.pointer, slice * rowBytes, kGroup * rowBytes, rowBytes);
     SmallVector<Value> zeros(size_t(tileColumns / 2), e.zeroOf(sumType));
     SmallVector<Value> sums = k.loop(k.constant(0), slices, k.constant(1), zeros, [&](Value i, ValueRange carried) {
       Value index = k.add(before, i), stage = barriers.stageOf(k, index);
@@ -357,7 +357,7 @@ private:
     const int64_t steps = kProductBytes / elementBytes;
     for (int64_t step = 0; step < slice; step += steps) {
       Value a = k.add(leftOfStage, k.constant(step * elementBytes / kUnit));
-      Value b = k.add(rightOfStage, k.constant(step * (hasColumns ? elementBytes : lineBytes) / kUnit));
+      Value b = k.add(rightOfStage, k.constant(step * (hasColumns ? elementBytes : rowBytes) / kUnit));
       const ProductTypes types(dtype, rhs.dtype);
       sums = sums.empty() ? multiplyMatrices(k, types, a, b, rightRows, kNarrowSums / 2)
                           : multiplyMatrices(k, types, a, b, rightRows, sums);
@@ -427,7 +427,7 @@ private:
     });
   }
 
-  Index stagedPlace(Value line, Value column) { return {k.add(k.mul(line, k.constant(kPitch)), column), 1}; }
+  Index stagedPlace(Value sharedRow, Value column) { return {k.add(k.mul(sharedRow, k.constant(kPitch)), column), 1}; }
 
   /// All staged elements, of which none is beyond the result: `lanes` adjacent columns per thread. If an operand of the
   /// epilogue has the shape of the result, such as a residual, its elements for several rows are loaded together.
@@ -438,10 +438,10 @@ private:
       SmallVector<Index> inStage;
       for (int64_t i = 0; i < atOnce; ++i) {
         Value piece = k.add(k.add(from, lane), k.constant(i * kWarp));
-        Value line = k.div(piece, k.constant(kStagedColumns / lanes));
+        Value sharedRow = k.div(piece, k.constant(kStagedColumns / lanes));
         Value at = k.mul(k.rem(piece, k.constant(kStagedColumns / lanes)), k.constant(lanes));
-        places.push_back(placeOf(batch, k.add(firstOfWarp, line), k.add(first, at)));
-        inStage.push_back(stagedPlace(line, at));
+        places.push_back(placeOf(batch, k.add(firstOfWarp, sharedRow), k.add(first, at)));
+        inStage.push_back(stagedPlace(sharedRow, at));
       }
       k.width = lanes;
       auto sum = [&](size_t i) { return castLanes(k.b, k.loc, k.load(staged, inStage[i], lanes, {}), sumType, type); };
@@ -460,10 +460,10 @@ private:
   void finishElements(Value firstOfWarp, Value first) {
     k.keepsRolled = true;
     k.loop(lane, k.constant(kWarpRows * kStagedColumns), k.constant(kWarp), [&](Value i) {
-      Value line = k.div(i, k.constant(kStagedColumns)), at = k.rem(i, k.constant(kStagedColumns));
-      Value row = k.add(firstOfWarp, line), column = k.add(first, at);
+      Value sharedRow = k.div(i, k.constant(kStagedColumns)), at = k.rem(i, k.constant(kStagedColumns));
+      Value row = k.add(firstOfWarp, sharedRow), column = k.add(first, at);
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
-        Value sum = k.load(staged, stagedPlace(line, at), 1, {});
+        Value sum = k.load(staged, stagedPlace(sharedRow, at), 1, {});
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
       });
     });
@@ -474,9 +474,9 @@ private:
   PointEmitter p;
   Block &body;
   ArrayRef<Value> results;
-  DType dtype;                                  // of the left side; bytes on the right may be of another type
-  int64_t elementBytes, slice, piece;           // elements of a row of a slice, and of what a thread copies
-  int64_t tileColumns, lineBytes, line, panels; // columns of a tile; elements of a line of the right side
+  DType dtype;                                      // of the left side; bytes on the right may be of another type
+  int64_t elementBytes, slice, piece;               // elements of a row of a slice, and of what a thread copies
+  int64_t tileColumns, rowBytes, rowLength, panels; // rowLength: elements of a shared row of the right side
   Value pool, leftTile;
   Memory rightTile;
   SliceBarriers barriers;

@@ -136,7 +136,7 @@ private:
   }
 
   /// Where a row of the tile begins in shared memory: rows are ordered by their position in a square first.
-  Value lineOf(Value row) {
+  Value sharedRowOf(Value row) {
     Value part = k.rem(row, k.constant(perWord)), square = k.div(row, k.constant(perWord));
     return k.mul(k.add(k.mul(part, k.constant(rows / perWord)), square), k.constant(pitch));
   }
@@ -174,8 +174,9 @@ private:
         if (lanes > 1)
           k.transpose(vectors);
         for (int64_t i = 0; i < lanes; ++i) {
-          Value line = lanes > 1 ? k.mul(k.add(square, k.constant(i * across)), k.constant(pitch)) : lineOf(row);
-          store(tile, k.add(line, column), vectors[i], lanes);
+          Value sharedRow =
+              lanes > 1 ? k.mul(k.add(square, k.constant(i * across)), k.constant(pitch)) : sharedRowOf(row);
+          store(tile, k.add(sharedRow, column), vectors[i], lanes);
         }
       }
     });
@@ -190,9 +191,9 @@ private:
     inRounds(rows / step, 1, [&](ArrayRef<Value> numbers) {
       SmallVector<Value> elements;
       for (Value number : numbers) {
-        Value line = step % perWord ? lineOf(k.add(first, k.mul(number, k.constant(step))))
-                                    : k.add(lineOf(first), k.mul(number, k.constant(step / perWord * pitch)));
-        elements.push_back(load(tile, k.add(line, column), lanes));
+        Value sharedRow = step % perWord ? sharedRowOf(k.add(first, k.mul(number, k.constant(step))))
+                                         : k.add(sharedRowOf(first), k.mul(number, k.constant(step / perWord * pitch)));
+        elements.push_back(load(tile, k.add(sharedRow, column), lanes));
       }
       for (auto [number, v] : llvm::zip_equal(numbers, elements)) {
         Value r = k.add(row0, k.add(first, k.mul(number, k.constant(step))));
@@ -213,7 +214,7 @@ private:
 };
 
 /// A long dimension and a short one next to it, which is the last one of the source or of the result: a piece of that
-/// side is contiguous, as channels of an image are. In shared memory each position of the short one has a line.
+/// side is contiguous, as channels of an image are. In shared memory each position of the short one has a shared row.
 class PlaneCopy : TransposingCopy {
 public:
   PlaneCopy(ElementEmitter &e, const StridedCopy &m, Value result)
@@ -230,16 +231,16 @@ public:
     int64_t most = kMovedBytes / width;
     while (most > 1 && !areWhole(most))
       most /= 2;
-    withLanes(source, most, [&](int64_t lanes) { isLastShort ? lines(lanes, true) : whole(lanes, true); });
+    withLanes(source, most, [&](int64_t lanes) { isLastShort ? sharedRows(lanes, true) : whole(lanes, true); });
     barrier(k);
-    withLanes(target, most, [&](int64_t lanes) { isLastShort ? whole(lanes, false) : lines(lanes, false); });
+    withLanes(target, most, [&](int64_t lanes) { isLastShort ? whole(lanes, false) : sharedRows(lanes, false); });
     return {.blocks = blocks, .threads = kThreads};
   }
 
 private:
   static constexpr int64_t kMovedBytes = 16, kTileBytes = 12 << 10;
 
-  /// Whether lines and slices begin and end between vectors of n elements.
+  /// Whether rows and slices of memory begin and end between vectors of n elements.
   bool areWhole(int64_t n) const {
     return isMultipleOf(lengthwise.size, n) && llvm::all_of(m.dims, [&](const StridedCopy::Along &d) {
              if (&d == &inner || &d == &last)
@@ -259,16 +260,16 @@ private:
     });
   }
 
-  /// Copies the tile line by line, from memory or to it.
-  void lines(int64_t lanes, bool isRead) {
+  /// Copies the tile by shared rows, from memory or to it.
+  void sharedRows(int64_t lanes, bool isRead) {
     eachVector(few * piece, lanes, [&](ArrayRef<Value> firsts) {
       SmallVector<Value> loaded;
       auto places = [&](Value first) {
-        Value line = k.div(first, k.constant(piece)), along = k.rem(first, k.constant(piece));
+        Value sharedRow = k.div(first, k.constant(piece)), along = k.rem(first, k.constant(piece));
         Value inMemory = k.add(isRead ? from : to, k.add(begin, along));
-        inMemory = k.add(inMemory, k.mul(line, k.dim(isRead ? last.from : inner.to)));
-        Value isInside = arith::AndIOp::create(k.b, k.loc, less(along, length), less(line, k.constant(few)));
-        return std::tuple{inMemory, k.add(k.mul(line, k.constant(pitch)), along), isInside};
+        inMemory = k.add(inMemory, k.mul(sharedRow, k.dim(isRead ? last.from : inner.to)));
+        Value isInside = arith::AndIOp::create(k.b, k.loc, less(along, length), less(sharedRow, k.constant(few)));
+        return std::tuple{inMemory, k.add(k.mul(sharedRow, k.constant(pitch)), along), isInside};
       };
       move(
           firsts, lanes, isRead, places, [&](Value inTile) { return load(tile, inTile, lanes); },
@@ -327,7 +328,7 @@ private:
 
   bool isLastShort;
   const StridedCopy::Along &lengthwise;
-  int64_t few, piece, pitch; // elements: positions of the short dimension; of the long one in a tile; of a line
+  int64_t few, piece, pitch; // elements: positions of the short dimension; of the long one in a tile; of a shared row
   Memory tile;
   Value begin, length, thread;
 };

@@ -41,7 +41,7 @@ public:
       p.point[d] = {k.mul(p.point[d].base, k.constant(side))};
     row0 = p.point[across].base, column0 = p.point[last].base;
     Value thread = threadIndex(k);
-    at = k.rem(thread, k.constant(side)), line = k.div(thread, k.constant(side));
+    at = k.rem(thread, k.constant(side)), sharedRow = k.div(thread, k.constant(side));
     read();
     barrier(k);
     write();
@@ -60,15 +60,15 @@ private:
     return k.add(k.mul(row, k.constant(tiles[number].pitch)), column);
   }
 
-  /// Calls `body` for the lines of the tile that this thread visits, several at once if their code is short.
-  void eachLine(bool isShort, llvm::function_ref<void(ArrayRef<Value>)> body) {
+  /// Calls `body` for the shared rows of the tile that this thread visits, several at once if their code is short.
+  void eachSharedRow(bool isShort, llvm::function_ref<void(ArrayRef<Value>)> body) {
     int64_t step = kThreads / side, count = side / step, together = isShort ? 4 : 1;
     k.loop(k.constant(0), k.constant(count), k.constant(together), [&](Value i) {
       e.scoped([&] {
-        SmallVector<Value> lines;
+        SmallVector<Value> sharedRows;
         for (int64_t n = 0; n < together; ++n)
-          lines.push_back(k.add(line, k.mul(k.add(i, k.constant(n)), k.constant(step))));
-        body(lines);
+          sharedRows.push_back(k.add(sharedRow, k.mul(k.add(i, k.constant(n)), k.constant(step))));
+        body(sharedRows);
       });
     });
   }
@@ -81,9 +81,9 @@ private:
     };
     Value row = inside(k.add(row0, at), across);
     for (auto [number, v] : llvm::enumerate(turned))
-      eachLine(e.mayRepeat(v, 4), [&](ArrayRef<Value> lines) {
+      eachSharedRow(e.mayRepeat(v, 4), [&](ArrayRef<Value> sharedRows) {
         SmallVector<Value> elements;
-        for (Value l : lines) {
+        for (Value l : sharedRows) {
           SmallVector<Index> where;
           for (int d : a.dims.find(v)->second)
             where.push_back(d < 0         ? Index{k.constant(0)}
@@ -92,7 +92,7 @@ private:
                                           : p.point[d]);
           elements.push_back(e.element(v, where));
         }
-        for (auto [l, element] : llvm::zip_equal(lines, elements))
+        for (auto [l, element] : llvm::zip_equal(sharedRows, elements))
           k.store(memoryOf(number), {placeOf(number, at, l)}, element, 1, {});
       });
   }
@@ -102,8 +102,8 @@ private:
     Value column = k.add(column0, at);
     p.point[last] = {column};
     Value isColumn = isMultipleOf(a.space[last], side) ? Value() : less(column, last);
-    eachLine(isShort, [&](ArrayRef<Value> lines) {
-      for (Value l : lines) {
+    eachSharedRow(isShort, [&](ArrayRef<Value> sharedRows) {
+      for (Value l : sharedRows) {
         Value row = k.add(row0, l), isInside = isColumn;
         if (!isMultipleOf(a.space[across], side)) {
           Value isRow = less(row, across);
@@ -134,7 +134,7 @@ private:
   SmallVector<Value> turned;
   SmallVector<Tile> tiles; // of the transposed values
   int64_t side;
-  Value row0, column0, at, line; // first positions of the tile; of the thread, along a line and across
+  Value row0, column0, at, sharedRow; // first positions of the tile; of the thread, along a shared row and across
 };
 
 } // namespace

@@ -178,22 +178,22 @@ SmallVector<Item> BlockSort::unflat(ValueRange values) {
   return items;
 }
 
-LineSort::LineSort(ItemForm &form, const Dim &length)
+SliceSort::SliceSort(ItemForm &form, const Dim &length)
     : form(form), k(form.k), length(length), block(form, kThreads, kOwn, ItemMemory::shared(form, kPiece)),
       end(k.dim(length)) {}
 
-ItemMemory LineSort::memory(Value scratch, Value block) const {
+ItemMemory SliceSort::memory(Value scratch, Value block) const {
   Value start = memoryAt(k, scratch, k.mul(block, k.dim(bytes())), DType::i8, bytes()).pointer;
   return ItemMemory::at(form, start, length * Dim(2));
 }
 
-Value LineSort::sort(const ItemMemory &memory, llvm::function_ref<Item(Value)> itemAt) {
+Value SliceSort::sort(const ItemMemory &memory, llvm::function_ref<Item(Value)> itemAt) {
   k.loop(k.constant(0), end, k.constant(kPiece), [&](Value from) { sortPiece(memory, from, itemAt); });
   barrier(k);
   return mergeRuns(memory);
 }
 
-void LineSort::sortPiece(const ItemMemory &memory, Value from, llvm::function_ref<Item(Value)> itemAt) {
+void SliceSort::sortPiece(const ItemMemory &memory, Value from, llvm::function_ref<Item(Value)> itemAt) {
   SmallVector<Item> items;
   for (int64_t i = 0; i < kOwn; ++i) {
     Value at = k.add(from, block.number(i));
@@ -207,7 +207,7 @@ void LineSort::sortPiece(const ItemMemory &memory, Value from, llvm::function_re
 }
 
 /// Merges pairs of runs, from one copy to the other, until there is one; returns its position.
-Value LineSort::mergeRuns(const ItemMemory &memory) {
+Value SliceSort::mergeRuns(const ItemMemory &memory) {
   return k.loopWhile(
       {k.constant(kPiece), k.constant(0), end}, [&](ValueRange v) { return isBelow(v[0], end); },
       [&](ValueRange v) -> SmallVector<Value> {
@@ -219,7 +219,7 @@ Value LineSort::mergeRuns(const ItemMemory &memory) {
 }
 
 /// Merges items [begin, begin + kMerged) of a pair of runs of `run` items, at `from`, to the same place at `to`.
-void LineSort::mergeItems(const ItemMemory &memory, Value run, Value from, Value to, Value begin) {
+void SliceSort::mergeItems(const ItemMemory &memory, Value run, Value from, Value to, Value begin) {
   Value two = k.constant(2), zero = k.constant(0), one = k.constant(1);
   Value offset = k.rem(begin, k.mul(run, two)), pair = k.sub(begin, offset), middle = k.add(pair, run);
   Value leftSize = k.minimum(run, k.sub(end, pair));

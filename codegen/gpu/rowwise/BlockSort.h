@@ -11,7 +11,7 @@ using Item = SmallVector<Value>;
 /// The form of the items of a sort.
 class ItemForm {
 public:
-  /// For the elements of a line of this type and length.
+  /// For the elements of a slice of this type and length.
   ItemForm(KernelBuilder &k, DType type, const Dim &length);
 
   int64_t words() const { return isJoined ? 1 : 2; }
@@ -74,16 +74,16 @@ private:
   SmallVector<Value> numbers;
 };
 
-/// Sorts lines of any length: pieces by a BlockSort, which are merged in global memory.
-class LineSort {
+/// Sorts slices of any length: pieces by a BlockSort, which are merged in global memory.
+class SliceSort {
 public:
   static constexpr int64_t kThreads = 256, kOwn = 8; // of a block; items of a thread
   static constexpr int64_t kPiece = kThreads * kOwn; // items
-  LineSort(ItemForm &, const Dim &length);
+  SliceSort(ItemForm &, const Dim &length);
 
   /// Scratch memory of a block.
   Dim bytes() const { return length * Dim(2 * form.bytes()); }
-  /// Two copies of the items of a line, for the block with this number.
+  /// Two copies of the items of a slice, for the block with this number.
   ItemMemory memory(Value scratch, Value block) const;
   /// Sorts itemAt(i) for all i below the length. Returns the position of the first one in `memory`, of the others
   /// behind it, which all threads see.

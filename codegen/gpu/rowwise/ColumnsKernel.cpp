@@ -30,10 +30,10 @@ public:
   GpuLaunch emit() {
     chooseGrid();
     cut();
-    if (threadsOfLine > 1)
+    if (threadsOfSlice > 1)
       allocateShared(sharedBytes(threads));
     Value thread = threadIndex(k);
-    lineOfThreads = k.div(thread, k.constant(across));
+    threadOfSlice = k.div(thread, k.constant(across));
     lane = k.mul(k.rem(thread, k.constant(across)), k.constant(lanes));
     auto body = [&] {
       emitLevels([&](Value tile, Value part) {
@@ -44,7 +44,7 @@ public:
         from = k.mul(part, k.constant(rowsOfPart));
         to = isCut() ? k.minimum(k.add(from, k.constant(rowsOfPart)), k.dim(rows)) : k.dim(rows);
         to = arith::SelectOp::create(k.b, k.loc, isInside, to, from);
-        from = k.add(from, lineOfThreads);
+        from = k.add(from, threadOfSlice);
       });
     };
     if (lanes > 1)
@@ -71,14 +71,14 @@ private:
     across = kLeastThreads;
     if (columns.isStatic())
       across = std::min(across, powerOf2From((columns.value() + lanes - 1) / lanes));
-    threadsOfLine = most / across;
+    threadsOfSlice = most / across;
     if (rows.isStatic()) { // few rows: more columns
-      threadsOfLine = std::min(threadsOfLine, powerOf2From(std::max<int64_t>((rows.value() + 3) / 4, 1)));
-      threadsOfLine = std::max(threadsOfLine, kLeastThreads / across);
-      while (across * threadsOfLine < most && columns.isStatic() && across * lanes < columns.value())
+      threadsOfSlice = std::min(threadsOfSlice, powerOf2From(std::max<int64_t>((rows.value() + 3) / 4, 1)));
+      threadsOfSlice = std::max(threadsOfSlice, kLeastThreads / across);
+      while (across * threadsOfSlice < most && columns.isStatic() && across * lanes < columns.value())
         across *= 2;
     }
-    threads = across * threadsOfLine;
+    threads = across * threadsOfSlice;
   }
 
   void cut() {
@@ -87,13 +87,13 @@ private:
     if (rows.isStatic() && columns.isStatic()) {
       each = kMostRowsOfThread;
       while (each > kLeastRowsOfThread &&
-             tiles.value() * ((rows.value() + threadsOfLine * each - 1) / (threadsOfLine * each)) < kEnoughBlocks)
+             tiles.value() * ((rows.value() + threadsOfSlice * each - 1) / (threadsOfSlice * each)) < kEnoughBlocks)
         each /= 2;
     }
-    rowsOfPart = threadsOfLine * each;
+    rowsOfPart = threadsOfSlice * each;
     const bool isEnough = tiles.isStatic() && 2 * tiles.value() > kEnoughBlocks;
     parts = {.count = isEnough ? Dim(1) : max(ceildiv(rows, rowsOfPart), 1),
-             .lines = tiles,
+             .slices = tiles,
              .columns = across * lanes,
              .isAdjacent = false};
   }
@@ -106,7 +106,7 @@ private:
     return sums;
   }
 
-  /// Loops over this thread's rows, several per turn, so that their loads overlap.
+  /// Loops over this thread's rows, several per iteration, so that their loads overlap.
   SmallVector<Value> walk(SmallVector<Value> init,
                           llvm::function_ref<SmallVector<Value>(Value row, ValueRange carried)> visit) {
     const int64_t unroll = isShort ? 1 : lanes >= 4 ? 4 : 8;
@@ -114,11 +114,11 @@ private:
       place(row, reduced);
       return p.scoped([&] { return visit(row, carried); });
     };
-    return loopTogether(from, to, threadsOfLine, unroll, init, at);
+    return loopTogether(from, to, threadsOfSlice, unroll, init, at);
   }
 
   SmallVector<Value> join(MutableReducers reducers, SmallVector<Value> sums) override {
-    if (threadsOfLine == 1)
+    if (threadsOfSlice == 1)
       return sums;
     Value memory = useShared(), width = k.constant(across * lanes);
     SmallVector<Value> regions;
@@ -126,7 +126,7 @@ private:
     for (Value v : sums) {
       regions.push_back(LLVM::GEPOp::create(k.b, k.loc, memory.getType(), k.b.getI8Type(), memory, k.constant(offset)));
       offset += (bytesOf(v) * threads * lanes + kMovedBytes - 1) / kMovedBytes * kMovedBytes;
-      storeLanes(regions.back(), k.add(k.mul(lineOfThreads, width), lane), v);
+      storeLanes(regions.back(), k.add(k.mul(threadOfSlice, width), lane), v);
     }
     barrier(k);
     auto load = [&](Value number) {
@@ -136,11 +136,11 @@ private:
       return part;
     };
     SmallVector<Value> all = load(k.constant(0));
-    if (threadsOfLine > kFewThreads)
-      return k.loop(k.constant(1), k.constant(threadsOfLine), k.constant(1), all, [&](Value n, ValueRange carried) {
+    if (threadsOfSlice > kFewThreads)
+      return k.loop(k.constant(1), k.constant(threadsOfSlice), k.constant(1), all, [&](Value n, ValueRange carried) {
         return combineAll(reducers, SmallVector<Value>(carried), load(n));
       });
-    for (int64_t n = 1; n < threadsOfLine; ++n)
+    for (int64_t n = 1; n < threadsOfSlice; ++n)
       all = combineAll(reducers, all, load(k.constant(n)));
     return all;
   }
@@ -156,11 +156,11 @@ private:
     k.width = 1;
   }
 
-  void syncLine() override { barrier(k); }
+  void syncSlice() override { barrier(k); }
 
   void writePoints(Value isWriter) override {
     k.width = lanes;
-    Value isFirst = k.compare(arith::CmpIPredicate::eq, lineOfThreads, k.constant(0));
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, threadOfSlice, k.constant(0));
     isWriter = arith::AndIOp::create(k.b, k.loc, isWriter, arith::AndIOp::create(k.b, k.loc, isInside, isFirst));
     if (!points.stored.empty())
       k.when(isWriter, [&] { p.scoped([&] { points.write(p); }); });

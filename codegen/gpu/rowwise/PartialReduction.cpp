@@ -7,7 +7,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 
 constexpr int64_t kMovedBytes = 16;     // of one load or store
-constexpr int64_t kMostRead = 32 << 10; // bytes of accumulators that each block of a line combines itself
+constexpr int64_t kMostRead = 32 << 10; // bytes of accumulators that each block of a slice combines itself
 constexpr int64_t kMostTogether = 8;    // accumulators that a thread loads at once to combine them
 constexpr int64_t kUnknownTogether = 4; // if the number of parts is not known
 
@@ -226,7 +226,7 @@ void PartialReduction::planSlots() {
 
 bool PartialReduction::combinesApart(size_t level) const {
   if (level + 1 == levels.size() && full.stored.empty())
-    return false; // one block of each line needs the result
+    return false; // one block of each slice needs the result
   return parts.columns > 1 && (!parts.count.isStatic() || parts.count.value() * slotBytes > kMostRead);
 }
 
@@ -248,12 +248,12 @@ SmallVector<PartialReduction::Stage> PartialReduction::stages() const {
 }
 
 GpuLaunch PartialReduction::launchOfParts() const {
-  Dim group = parts.lines * parts.count;
+  Dim group = parts.slices * parts.count;
   if (!isCut())
     return {.blocks = group, .threads = threads};
   const auto groups = int64_t(stages().size());
   const int64_t threadsOfSlot = threads * (parts.count.isStatic() ? groups : 1);
-  // A line of one part needs one launch: its block goes through all stages.
+  // A slice of one part needs one launch: its block goes through all stages.
   Dim more = parts.count.isStatic() ? Dim(1) : min(parts.count, 2) - 1;
   return {.blocks = group + group * more * (groups - 1),
           .threads = threads,
@@ -262,8 +262,8 @@ GpuLaunch PartialReduction::launchOfParts() const {
 }
 
 Value PartialReduction::partAddress(Value number) {
-  Value block = parts.isAdjacent ? k.add(k.mul(line, k.dim(parts.count)), number)
-                                 : k.add(k.mul(number, k.dim(parts.lines)), line);
+  Value block = parts.isAdjacent ? k.add(k.mul(slice, k.dim(parts.count)), number)
+                                 : k.add(k.mul(number, k.dim(parts.slices)), slice);
   return LLVM::GEPOp::create(k.b, k.loc, k.scratch.getType(), k.b.getI8Type(), k.scratch,
                              k.mul(block, k.constant(slotBytes)));
 }
@@ -273,7 +273,7 @@ static Value offsetBy(KernelBuilder &k, Value pointer, int64_t bytes) {
 }
 
 void PartialReduction::storePart(size_t level, ArrayRef<Value> sums) {
-  k.when(k.compare(arith::CmpIPredicate::eq, lineOfThreads, k.constant(0)), [&] {
+  k.when(k.compare(arith::CmpIPredicate::eq, threadOfSlice, k.constant(0)), [&] {
     Value memory = partAddress(part);
     for (auto [offset, v] : llvm::zip(slots[level], sums))
       storeLanes(offsetBy(k, memory, offset), lane, v);
@@ -292,17 +292,17 @@ SmallVector<Value> PartialReduction::combineParts(size_t level, MutableReducers 
   const SmallVector<Value> init = identities(reducers, lanes);
   int64_t together = parts.columns > 1 && !isShort ? kUnknownTogether : 1;
   if (parts.count.isStatic() && !isShort)
-    together = std::clamp<int64_t>(parts.count.value() / threadsOfLine, 1, kMostTogether);
+    together = std::clamp<int64_t>(parts.count.value() / threadsOfSlice, 1, kMostTogether);
   auto combine = [&](Value number, ValueRange carried, int64_t count) {
     SmallVector<SmallVector<Value>> loaded;
     for (int64_t n = 0; n < count; ++n)
-      loaded.push_back(loadPart(level, k.add(number, k.constant(n * threadsOfLine)), init));
+      loaded.push_back(loadPart(level, k.add(number, k.constant(n * threadsOfSlice)), init));
     SmallVector<Value> sums(carried);
     for (auto &others : loaded)
       sums = combineAll(reducers, sums, others);
     return sums;
   };
-  SmallVector<Value> state = loopTogether(lineOfThreads, k.dim(parts.count), threadsOfLine, together, init, combine);
+  SmallVector<Value> state = loopTogether(threadOfSlice, k.dim(parts.count), threadsOfSlice, together, init, combine);
   return join(reducers, std::move(state));
 }
 
@@ -346,7 +346,7 @@ void PartialReduction::emitStage(const Stage &stage, Value isFirst) {
   });
 }
 
-/// A block per line.
+/// A block per slice.
 void PartialReduction::emitWhole() {
   p.scoped([&] {
     for (auto &level : levels) {
@@ -356,7 +356,7 @@ void PartialReduction::emitWhole() {
     if (!full.stored.empty())
       writeFull();
     if (overwritesPoints(/*isForLevels=*/true))
-      syncLine();
+      syncSlice();
     writePoints(k.compare(arith::CmpIPredicate::eq, part, part));
   });
 }
@@ -364,18 +364,18 @@ void PartialReduction::emitWhole() {
 void PartialReduction::emitLevels(llvm::function_ref<void(Value, Value)> placeBlock) {
   sharedUses = 0;
   if (!isCut()) {
-    line = k.lo, part = k.constant(0);
-    placeBlock(line, part);
+    slice = k.lo, part = k.constant(0);
+    placeBlock(slice, part);
     return emitWhole();
   }
   if (slots.empty())
     planSlots();
-  Value size = k.dim(parts.lines * parts.count), group = k.div(k.lo, size), block = k.rem(k.lo, size);
-  Value count = k.dim(parts.isAdjacent ? parts.count : parts.lines);
-  line = k.div(block, count), part = k.rem(block, count);
+  Value size = k.dim(parts.slices * parts.count), group = k.div(k.lo, size), block = k.rem(k.lo, size);
+  Value count = k.dim(parts.isAdjacent ? parts.count : parts.slices);
+  slice = k.div(block, count), part = k.rem(block, count);
   if (!parts.isAdjacent)
-    std::swap(line, part);
-  placeBlock(line, part);
+    std::swap(slice, part);
+  placeBlock(slice, part);
   auto equals = [&](Value x, int64_t n) { return k.compare(arith::CmpIPredicate::eq, x, k.constant(n)); };
   Value isWhole = equals(k.dim(parts.count), 1), isFirst = equals(part, 0);
   SmallVector<Stage> all = stages();

@@ -1,7 +1,7 @@
-// What the GPU kernels of reductions share: levels of dependent reductions, their accumulators, and lines that are cut
+// What the GPU kernels of reductions share: levels of dependent reductions, their accumulators, and slices that are cut
 // into parts, one per block.
 //
-// If lines are cut, blocks are launched in groups (GpuLaunch::group), one per stage. A block of a stage that reduces a
+// If slices are cut, blocks are launched in groups (GpuLaunch::group), one per stage. A block of a stage that reduces a
 // level stores the accumulators of its part in scratch memory. Each block of a later stage combines those of all parts,
 // in an order that depends on their number alone; if they are many, a stage between them does it once for all.
 #pragma once
@@ -21,24 +21,24 @@ protected:
 
   /// Accumulators of this thread after its elements of the block's part, `width` lanes each.
   virtual SmallVector<Value> reducePart(MutableReducers reducers) = 0;
-  /// Combines the accumulators of the threads of a line; all of them get the result.
+  /// Combines the accumulators of the threads of a slice; all of them get the result.
   virtual SmallVector<Value> join(MutableReducers reducers, SmallVector<Value> sums) = 0;
   /// Stores the results of full size.
   virtual void writeFull() = 0;
   /// Stores the results without reduced dimensions if `isWriter`, an i1 that is equal in all threads, is true.
   virtual void writePoints(Value isWriter) = 0;
-  /// Barrier of the threads of a line.
-  virtual void syncLine() = 0;
+  /// Barrier of the threads of a slice.
+  virtual void syncSlice() = 0;
 
-  /// The parts of a line: blocks that share it.
+  /// The parts of a slice: blocks that share it.
   struct Parts {
-    Dim count = 1;          // 1: lines are not cut
-    Dim lines = 1;          // number of lines, or of groups of lines that a block reduces together
-    int64_t columns = 1;    // lines of such a group
-    bool isAdjacent = true; // blocks of a line's parts are adjacent; else the first parts of all lines come first
+    Dim count = 1;          // 1: slices are not cut
+    Dim slices = 1;         // number of slices, or of groups of slices that a block reduces together
+    int64_t columns = 1;    // slices of such a group
+    bool isAdjacent = true; // blocks of a slice's parts are adjacent; else the first parts of all slices come first
   };
-  /// Emits the body. `line` and `part` are those of the block, `line` the number of a group of lines.
-  void emitLevels(llvm::function_ref<void(Value line, Value part)> place);
+  /// Emits the body. `slice` and `part` are those of the block, `slice` the number of a group of slices.
+  void emitLevels(llvm::function_ref<void(Value slice, Value part)> place);
   /// Launch parameters; `threads` must be set.
   GpuLaunch launchOfParts() const;
   bool isCut() const { return !parts.count.isStatic() || parts.count.value() > 1; }
@@ -55,7 +55,8 @@ protected:
   /// if `lanes` is more than 1.
   void place(Value i, ArrayRef<int> dims, int64_t lanes = 1);
   /// KernelBuilder::loop over the positions of a thread, `step` apart. `body` visits `count` positions from `first` on,
-  /// so that their loads overlap: `together` of them per turn, then one by one in a loop that ptxas does not unroll.
+  /// so that their loads overlap: `together` of them per iteration, then one by one in a loop that ptxas does not
+  /// unroll.
   SmallVector<Value>
   loopTogether(Value from, Value to, int64_t step, int64_t together, ValueRange init,
                llvm::function_ref<SmallVector<Value>(Value first, ValueRange carried, int64_t count)> body);
@@ -85,10 +86,10 @@ protected:
   Shape rowShape, pointShape;
   int64_t threads = 0; // per block
   int64_t lanes = 1;   // of the accumulators of a thread between levels
-  Value lineOfThreads; // number of this thread among those that share a line
-  int64_t threadsOfLine = 1;
+  Value threadOfSlice; // number of this thread among those that share a slice
+  int64_t threadsOfSlice = 1;
   bool isShort = false; // loops are not unrolled
-  Value lane;           // number of the first of this thread's lines in the block's group of lines
+  Value lane;           // number of the first of this thread's slices in the block's group of slices
   Parts parts;
 
 private:
@@ -100,7 +101,7 @@ private:
   SmallVector<Stage> stages() const;
   /// Whether the accumulators of a level are combined by a stage of their own.
   bool combinesApart(size_t level) const;
-  /// Whether a result without reduced dimensions overwrites an input that threads of the line read for results of full
+  /// Whether a result without reduced dimensions overwrites an input that threads of the slice read for results of full
   /// size, or for reductions.
   bool overwritesPoints(bool isForLevels) const;
   void dropRepeated(SmallVector<mlir::Operation *> &level);
@@ -118,7 +119,7 @@ private:
       repeated;                            // results of further ops that equal that of a reduction
   SmallVector<SmallVector<int64_t>> slots; // offsets of the accumulators of each level in a block's scratch memory
   int64_t slotBytes = 0;                   // of a block
-  Value line, part;
+  Value slice, part;
   Value shared;
   int64_t sharedCopy = 0, sharedUses = 0; // bytes of a copy; uses in this stage
 };

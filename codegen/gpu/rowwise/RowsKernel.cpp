@@ -1,4 +1,4 @@
-// Reductions along the innermost dimension: a warp or a block per line, or per part of a line.
+// Reductions along the innermost dimension: a warp or a block per slice, or per part of a slice.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/rowwise/PartialReduction.h"
 
@@ -11,37 +11,37 @@ GpuLaunch emitGpuColumns(const KernelEmission &kernel);
 
 namespace {
 
-constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // per line; for lines of unknown length
-constexpr int64_t kWarpsOfBlock = 4;                         // with a line each
-constexpr int64_t kMostKept = 8; // vectors of a line that a thread keeps in registers, of all operands
-// A block has a line to itself if that moves so many bytes, which takes an H200 the time to start a block (1 ns). A
+constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // per slice; for slices of unknown length
+constexpr int64_t kWarpsOfBlock = 4;                         // with a slice each
+constexpr int64_t kMostKept = 8; // vectors of a slice that a thread keeps in registers, of all operands
+// A block has a slice to itself if that moves so many bytes, which takes an H200 the time to start a block (1 ns). A
 // thread then gets up to kFewKept vectors: many blocks with little work overlap loads of some with computations of
 // others.
 constexpr int64_t kBytesOfBlock = 4 << 10, kFewKept = 2;
-constexpr int64_t kFewThreads = 1 << 17; // of all lines: more threads share a line
+constexpr int64_t kFewThreads = 1 << 17; // of all slices: more threads share a slice
 constexpr int64_t kUnroll = 4;
 constexpr int64_t kLongestPart = 1 << 16, kShortestPart = 1 << 12, kUnknownPart = 1 << 13; // elements
-constexpr int64_t kFewLines = 264, kEnoughBlocks = 1024;
-constexpr int64_t kLongLine = 1 << 15; // cut if the number of lines is unknown
-constexpr int64_t kSlotBytes = 16;     // at least those of an accumulator
-constexpr int64_t kMovedBytes = 16;    // of a vector
+constexpr int64_t kFewSlices = 264, kEnoughBlocks = 1024;
+constexpr int64_t kLongSlice = 1 << 15; // cut if the number of slices is unknown
+constexpr int64_t kSlotBytes = 16;      // at least those of an accumulator
+constexpr int64_t kMovedBytes = 16;     // of a vector
 
 class RowsKernel : PartialReduction {
 public:
   explicit RowsKernel(const KernelEmission &kernel)
-      : PartialReduction(kernel), lines(elements(pointShape)), length(elements(rowShape)) {}
+      : PartialReduction(kernel), slices(elements(pointShape)), length(elements(rowShape)) {}
 
   GpuLaunch emit() {
     vector = lanesReduce ? vectorLanes() : 1;
     findRowOperands();
     cut();
     chooseThreads();
-    if (threadsOfLine > kWarp)
-      allocateShared(sharedBytes(threadsOfLine));
+    if (threadsOfSlice > kWarp)
+      allocateShared(sharedBytes(threadsOfSlice));
     Value thread = threadIndex(k);
-    lineOfThreads = k.rem(thread, k.constant(threadsOfLine));
+    threadOfSlice = k.rem(thread, k.constant(threadsOfSlice));
     lane = k.constant(0);
-    auto body = [&] { threadsOfLine == threads ? emitLines() : emitWarps(thread); };
+    auto body = [&] { threadsOfSlice == threads ? emitSlices() : emitWarps(thread); };
     if (vector > 1)
       forBothAlignments(body);
     else
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Operands with an element of their own for each element of the lines.
+  /// Operands with an element of their own for each element of the slices.
   void findRowOperands() {
     for (BlockArgument v : body.getArguments()) {
       auto dims = alignment.dims.find(v);
@@ -68,16 +68,16 @@ private:
   }
 
   void cut() {
-    parts.lines = lines;
+    parts.slices = slices;
     int64_t each = kUnknownPart;
     bool isWanted = !length.isStatic();
-    if (length.isStatic() && lines.isStatic()) {
-      isWanted = lines.value() < kFewLines && length.value() >= 2 * kShortestPart;
+    if (length.isStatic() && slices.isStatic()) {
+      isWanted = slices.value() < kFewSlices && length.value() >= 2 * kShortestPart;
       each = kLongestPart;
-      while (each > kShortestPart && lines.value() * ((length.value() + each - 1) / each) < kEnoughBlocks)
+      while (each > kShortestPart && slices.value() * ((length.value() + each - 1) / each) < kEnoughBlocks)
         each /= 2;
     } else if (length.isStatic()) {
-      isWanted = length.value() >= kLongLine;
+      isWanted = length.value() >= kLongSlice;
     }
     if (isWanted)
       parts.count = max(ceildiv(length, each), 1);
@@ -92,73 +92,74 @@ private:
     int64_t mostThreads = kMostThreads;
     while (mostThreads > kWarp && sharedBytes(mostThreads) * copiesOfShared() > kMostShared)
       mostThreads /= 2;
-    threadsOfLine = threads = std::min(mostThreads, isCut() && length.isStatic() ? kMostThreads : kUnknownThreads);
+    threadsOfSlice = threads = std::min(mostThreads, isCut() && length.isStatic() ? kMostThreads : kUnknownThreads);
     if (!length.isStatic() || isCut())
       return;
     const int64_t vectors = (length.value() + vector - 1) / vector;
     const int64_t most = std::max<int64_t>(kMostKept / std::max<int64_t>(int64_t(rowOperands.size()), 1), 1);
     const int64_t moved = vectors * kMovedBytes * int64_t(rowOperands.size() + full.stored.size());
     const int64_t wanted = moved < kBytesOfBlock ? most : std::min(most, kFewKept);
-    threadsOfLine = kWarp;
-    while (threadsOfLine < mostThreads && threadsOfLine * wanted < vectors)
-      threadsOfLine *= 2;
-    while (lines.isStatic() && threadsOfLine < mostThreads && threadsOfLine < vectors &&
-           lines.value() * threadsOfLine < kFewThreads)
-      threadsOfLine *= 2;
-    turns = (vectors + threadsOfLine - 1) / threadsOfLine;
-    isKept = length.value() > 0 && turns <= most && k.checks.empty(); // checks see no elements beyond the end
-    threads = threadsOfLine;
-    if (threads == kWarp && !(lines.isStatic() && lines.value() < kWarpsOfBlock)) {
+    threadsOfSlice = kWarp;
+    while (threadsOfSlice < mostThreads && threadsOfSlice * wanted < vectors)
+      threadsOfSlice *= 2;
+    while (slices.isStatic() && threadsOfSlice < mostThreads && threadsOfSlice < vectors &&
+           slices.value() * threadsOfSlice < kFewThreads)
+      threadsOfSlice *= 2;
+    iterations = (vectors + threadsOfSlice - 1) / threadsOfSlice;
+    isKept = length.value() > 0 && iterations <= most && k.checks.empty(); // checks see no elements beyond the end
+    threads = threadsOfSlice;
+    if (threads == kWarp && !(slices.isStatic() && slices.value() < kWarpsOfBlock)) {
       threads *= kWarpsOfBlock;
-      parts.lines = ceildiv(lines, kWarpsOfBlock);
+      parts.slices = ceildiv(slices, kWarpsOfBlock);
     }
   }
 
-  void emitLines() {
-    keptOfTurns.assign(size_t(turns), {});
-    emitLevels([&](Value line, Value part) {
-      place(line, parallel);
+  void emitSlices() {
+    keptOfIterations.assign(size_t(iterations), {});
+    emitLevels([&](Value slice, Value part) {
+      place(slice, parallel);
       from = k.constant(0), to = k.dim(length);
       if (isCut()) {
         from = k.mul(part, k.constant(elementsOfPart));
         to = k.minimum(k.add(from, k.constant(elementsOfPart)), to);
       }
-      from = k.add(from, k.mul(lineOfThreads, k.constant(vector)));
+      from = k.add(from, k.mul(threadOfSlice, k.constant(vector)));
     });
   }
 
-  /// A line per warp.
+  /// A slice per warp.
   void emitWarps(Value thread) {
-    Value line = k.add(k.mul(k.lo, k.constant(kWarpsOfBlock)), k.div(thread, k.constant(kWarp)));
-    k.when(k.compare(arith::CmpIPredicate::slt, line, k.dim(lines)), [&] {
-      keptOfTurns.assign(size_t(turns), {});
+    Value slice = k.add(k.mul(k.lo, k.constant(kWarpsOfBlock)), k.div(thread, k.constant(kWarp)));
+    k.when(k.compare(arith::CmpIPredicate::slt, slice, k.dim(slices)), [&] {
+      keptOfIterations.assign(size_t(iterations), {});
       emitLevels([&](Value, Value) {
-        place(line, parallel);
-        from = k.mul(lineOfThreads, k.constant(vector)), to = k.dim(length);
+        place(slice, parallel);
+        from = k.mul(threadOfSlice, k.constant(vector)), to = k.dim(length);
       });
     });
   }
 
-  /// Visits the elements of a turn in which only some threads may have elements; `inside` is null if all have.
-  SmallVector<Value> visitKept(int64_t turn, llvm::function_ref<SmallVector<Value>(Value at, Value inside)> visit) {
-    Value at = k.add(from, k.constant(turn * threadsOfLine * vector)), inside;
-    if ((turn + 1) * threadsOfLine * vector > length.value()) {
+  /// Visits the elements of an iteration in which only some threads may have elements; `inside` is null if all have.
+  SmallVector<Value> visitKept(int64_t iteration,
+                               llvm::function_ref<SmallVector<Value>(Value at, Value inside)> visit) {
+    Value at = k.add(from, k.constant(iteration * threadsOfSlice * vector)), inside;
+    if ((iteration + 1) * threadsOfSlice * vector > length.value()) {
       inside = k.compare(arith::CmpIPredicate::slt, at, k.dim(length));
       at = k.minimum(at, k.constant(length.value() - vector));
     }
     place(at, reduced, vector);
     return p.scoped([&] {
-      for (auto [v, element] : keptOfTurns[size_t(turn)])
+      for (auto [v, element] : keptOfIterations[size_t(iteration)])
         p.bind(v, element);
       return visit(at, inside);
     });
   }
 
-  /// Remembers the elements of a turn that later levels need.
-  void keep(int64_t turn) {
+  /// Remembers the elements of an iteration that later levels need.
+  void keep(int64_t iteration) {
     auto remember = [&](Value v) {
       if (Value element = p.bound(v))
-        keptOfTurns[size_t(turn)][v] = element;
+        keptOfIterations[size_t(iteration)][v] = element;
     };
     llvm::for_each(rowOperands, remember);
     for (auto &[v, slot] : kept)
@@ -167,8 +168,8 @@ private:
 
   /// Loads all elements of this thread before the first one is used. Beyond the end they are zeros.
   void loadKept() {
-    for (int64_t turn = 0; turn < turns; ++turn)
-      visitKept(turn, [&](Value, Value inside) {
+    for (int64_t iteration = 0; iteration < iterations; ++iteration)
+      visitKept(iteration, [&](Value, Value inside) {
         auto load = [&] {
           SmallVector<Value> loaded;
           for (Value v : rowOperands)
@@ -188,7 +189,7 @@ private:
         } else {
           load();
         }
-        keep(turn);
+        keep(iteration);
         return SmallVector<Value>();
       });
   }
@@ -200,12 +201,12 @@ private:
     if (!isKept) {
       sums = walk(sums, [&](Value at, ValueRange carried) { return step(reducers, carried, {at, stride}); });
     } else {
-      if (keptOfTurns[0].empty())
+      if (keptOfIterations[0].empty())
         loadKept();
-      for (int64_t turn = 0; turn < turns; ++turn)
-        sums = visitKept(turn, [&](Value at, Value inside) {
+      for (int64_t iteration = 0; iteration < iterations; ++iteration)
+        sums = visitKept(iteration, [&](Value at, Value inside) {
           auto next = step(reducers, sums, {at, stride}, inside);
-          keep(turn);
+          keep(iteration);
           return next;
         });
     }
@@ -213,14 +214,14 @@ private:
     return sums;
   }
 
-  /// Loops over this thread's elements of the part, several vectors per turn, so that their loads overlap.
+  /// Loops over this thread's elements of the part, several vectors per iteration, so that their loads overlap.
   SmallVector<Value> walk(SmallVector<Value> init,
                           llvm::function_ref<SmallVector<Value>(Value at, ValueRange carried)> visit) {
     auto visitAt = [&](Value at, ValueRange carried) {
       place(at, reduced, vector);
       return p.scoped([&] { return visit(at, carried); });
     };
-    return loopTogether(from, to, threadsOfLine * vector, isShort ? 1 : kUnroll, init, visitAt);
+    return loopTogether(from, to, threadsOfSlice * vector, isShort ? 1 : kUnroll, init, visitAt);
   }
 
   /// Combines lanes, halves of a warp, quarters, …, then the warps in order.
@@ -237,7 +238,7 @@ private:
         others.push_back(shuffleDown(k, v, distance));
       sums = combineAll(reducers, sums, others);
     }
-    const int64_t warps = threadsOfLine / kWarp;
+    const int64_t warps = threadsOfSlice / kWarp;
     if (warps == 1) {
       for (Value &v : sums)
         v = shuffleFirst(k, v);
@@ -271,8 +272,8 @@ private:
         return SmallVector<Value>();
       });
     else
-      for (int64_t turn = 0; turn < turns; ++turn)
-        visitKept(turn, [&](Value, Value inside) {
+      for (int64_t iteration = 0; iteration < iterations; ++iteration)
+        visitKept(iteration, [&](Value, Value inside) {
           if (inside)
             k.when(inside, [&] { p.scoped([&] { full.write(p); }); });
           else
@@ -282,21 +283,21 @@ private:
     k.width = 1;
   }
 
-  void syncLine() override { threadsOfLine == kWarp ? warpBarrier(k) : barrier(k); }
+  void syncSlice() override { threadsOfSlice == kWarp ? warpBarrier(k) : barrier(k); }
 
   void writePoints(Value isWriter) override {
-    Value isFirst = k.compare(arith::CmpIPredicate::eq, lineOfThreads, k.constant(0));
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, threadOfSlice, k.constant(0));
     if (!points.stored.empty())
       k.when(arith::AndIOp::create(k.b, k.loc, isFirst, isWriter), [&] { p.scoped([&] { points.write(p); }); });
   }
 
-  Dim lines, length;
+  Dim slices, length;
   SmallVector<Value> rowOperands;
   int64_t vector = 1; // elements that a thread loads at once
   int64_t elementsOfPart = 0;
-  int64_t turns = 0;   // vectors of a line per thread, if its length is known
-  bool isKept = false; // elements stay in registers between levels
-  SmallVector<llvm::MapVector<Value, Value>> keptOfTurns;
+  int64_t iterations = 0; // vectors of a slice per thread, if its length is known
+  bool isKept = false;    // elements stay in registers between levels
+  SmallVector<llvm::MapVector<Value, Value>> keptOfIterations;
   Value from, to; // elements of this thread
 };
 

@@ -1,4 +1,4 @@
-// cumsum and cumprod along the innermost dimension: a block per line, chunk by chunk. Threads accumulate
+// cumsum and cumprod along the innermost dimension: a block per slice, chunk by chunk. Threads accumulate
 // adjacent elements, warps the totals of their threads, the block the totals of its warps, always in the same order.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"

@@ -1,5 +1,5 @@
-// argsort: a block per line. Short lines are sorted in registers and shared memory. Of longer ones pieces are sorted so
-// and merged in scratch memory. If only the first results are read, a block selects them in one pass over the line.
+// argsort: a block per slice. Short slices are sorted in registers and shared memory. Of longer ones pieces are sorted
+// so and merged in scratch memory. If only the first results are read, a block selects them in one pass over the slice.
 #include "codegen/emit/Sorting.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -14,7 +14,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMostThreads = LineSort::kThreads, kMostOwn = LineSort::kOwn, kMostItems = LineSort::kPiece;
+constexpr int64_t kMostThreads = SliceSort::kThreads, kMostOwn = SliceSort::kOwn, kMostItems = SliceSort::kPiece;
 constexpr int64_t kMostBlocks = 256; // that merge: bounds scratch memory
 constexpr int64_t kRead = 4;         // elements that a thread looks at between two barriers of a selection
 constexpr int64_t kMostFirst = kMostItems - kMostThreads * kRead; // results of a selection
@@ -34,16 +34,16 @@ public:
   GpuLaunch emit() {
     thread = threadIndex(k), length = k.dim(shape[axis]);
     if (shape[axis].isStatic() && shape[axis].value() <= kMostItems)
-      return sortShortLine();
+      return sortShortSlice();
     auto most = upperBound(first);
-    return most && *most <= kMostFirst ? selectFirst() : sortLongLines();
+    return most && *most <= kMostFirst ? selectFirst() : sortLongSlices();
   }
 
 private:
   Value isBelow(Value x, Value y) { return k.compare(arith::CmpIPredicate::slt, x, y); }
 
-  void goToLine(Value line) {
-    for (auto [d, index] : llvm::zip(otherDims, e.delinearize({line}, others)))
+  void goToSlice(Value slice) {
+    for (auto [d, index] : llvm::zip(otherDims, e.delinearize({slice}, others)))
       at[d] = index;
   }
 
@@ -53,7 +53,7 @@ private:
       return form.make(sortKey(k, e.element(op.getX(), at), type, op.getDescending()), i);
     });
   }
-  /// The same, or the last one beyond the line.
+  /// The same, or the last one beyond the slice.
   Item itemIfAt(Value i) {
     return k.when(isBelow(i, length), form.last(), [&] { return itemAt(i); });
   }
@@ -66,11 +66,11 @@ private:
     });
   }
 
-  GpuLaunch sortShortLine() {
+  GpuLaunch sortShortSlice() {
     const int64_t items =
         std::max<int64_t>(kWarp, int64_t(llvm::PowerOf2Ceil(uint64_t(std::max<int64_t>(shape[axis].value(), 1)))));
     const int64_t own = std::min(items / kWarp, kMostOwn), threads = items / own;
-    goToLine(k.lo);
+    goToSlice(k.lo);
     std::optional<ItemMemory> memory;
     if (threads > kWarp)
       memory = ItemMemory::shared(form, items);
@@ -84,17 +84,17 @@ private:
     return {.blocks = elements(others), .threads = threads};
   }
 
-  GpuLaunch sortLongLines() {
-    const Dim lines = elements(others), blocks = min(lines, kMostBlocks);
-    LineSort sort(form, shape[axis]);
+  GpuLaunch sortLongSlices() {
+    const Dim slices = elements(others), blocks = min(slices, kMostBlocks);
+    SliceSort sort(form, shape[axis]);
     ItemMemory scratch = sort.memory(k.scratch, k.lo);
-    k.loop(k.lo, k.dim(lines), k.dim(blocks), [&](Value line) {
+    k.loop(k.lo, k.dim(slices), k.dim(blocks), [&](Value slice) {
       e.scoped([&] {
-        goToLine(line);
+        goToSlice(slice);
         Value sorted = sort.sort(scratch, [&](Value i) { return itemAt(i); });
         k.loop(thread, k.dim(first), k.constant(kMostThreads),
                [&](Value i) { storeResult(i, [&] { return scratch.load(k, k.add(sorted, i)); }); });
-        barrier(k); // before the next line overwrites the items
+        barrier(k); // before the next slice overwrites the items
       });
     });
     // The assembler would keep to 80 registers, for three blocks, and spill items of two words.
@@ -108,7 +108,7 @@ private:
   // first ones are kept.
   GpuLaunch selectFirst() {
     constexpr int64_t kRound = kMostThreads * kRead;
-    goToLine(k.lo);
+    goToSlice(k.lo);
     ItemMemory kept = ItemMemory::shared(form, kMostItems);
     totals = {sharedArray(k, k.b.getI64Type(), kMostThreads / kWarp), DType::i64, {}};
     BlockSort block(form, kMostThreads, kMostOwn, kept);

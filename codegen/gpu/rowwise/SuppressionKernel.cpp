@@ -13,7 +13,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kThreads = LineSort::kThreads;
+constexpr int64_t kThreads = SliceSort::kThreads;
 constexpr int64_t kMostBlocks = 256; // bounds scratch memory
 
 class SuppressionKernel {
@@ -24,16 +24,16 @@ public:
 
   GpuLaunch emit() {
     const Dim classes = shape[0] * shape[1], blocks = min(classes, kMostBlocks);
-    LineSort sort(form, boxes);
+    SliceSort sort(form, boxes);
     // Behind the items of a block a byte per box: whether it has been dropped.
     const Dim bytes = sort.bytes() + ceildiv(boxes, 8) * Dim(8);
     Value start = memoryAt(k, k.scratch, k.mul(k.lo, k.dim(bytes)), DType::i8, bytes).pointer;
     ItemMemory items = sort.memory(start, k.constant(0));
     dropped = memoryAt(k, start, k.dim(sort.bytes()), DType::i8, boxes);
     thread = threadIndex(k), step = k.constant(kThreads);
-    k.loop(k.lo, k.dim(classes), k.dim(blocks), [&](Value line) {
+    k.loop(k.lo, k.dim(classes), k.dim(blocks), [&](Value slice) {
       e.scoped([&] {
-        batch = k.div(line, k.dim(shape[1])), category = k.rem(line, k.dim(shape[1]));
+        batch = k.div(slice, k.dim(shape[1])), category = k.rem(slice, k.dim(shape[1]));
         k.loop(thread, k.dim(boxes), step, [&](Value i) { k.store(dropped, {i}, byte(0), 1, {}); });
         Value sorted = sort.sort(items, [&](Value i) { return candidateAt(i); });
         Value kept = keepAll(items, sorted);

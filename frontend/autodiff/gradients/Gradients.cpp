@@ -96,8 +96,9 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
   if (auto branches = llvm::dyn_cast<ir::IfOp>(op))
     return differentiateBranches(branches);
   if (llvm::isa<ir::WhileOp>(op))
-    throw gradients::NoGradient("a while_loop has no gradient, because the number of its turns is not known, nor has a "
-                                "fori_loop between tensors; give it a limit, or use scan, or a fori_loop over sizes");
+    throw gradients::NoGradient(
+        "a while_loop has no gradient, because the number of its iterations is not known, nor has a "
+        "fori_loop between tensors; give it a limit, or use scan, or a fori_loop over sizes");
   if (auto copies = llvm::dyn_cast<ir::BroadcastToOp>(op); copies && varying.contains(copies.getX()))
     if (Tensor gradient = gradientOfShared(copies); gradient.defined())
       return add(copies.getX(), gradient);

@@ -85,7 +85,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
   for (size_t i : neededWholes)
     initial.push_back(zeros_like(inputAt(i)));
 
-  auto turn = [&](const std::vector<Tensor> &later, const std::vector<Tensor> &element) {
+  auto iteration = [&](const std::vector<Tensor> &later, const std::vector<Tensor> &element) {
     auto valueOf = [&](const Tensor &x) { return trace.valueOf(x, x.dtype(), {}); };
     std::vector<Value> arguments, given;
     for (size_t i = 0; i < inputs; ++i) // separate values, see Backward
@@ -103,18 +103,18 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
     }
     Backward within(trace, given, arguments);
     within.run(given, seeds);
-    ScanResult turn;
+    ScanResult iteration;
     for (size_t i : realStates)
-      turn.states.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
+      iteration.states.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
     for (size_t k = 0; k < neededWholes.size(); ++k) {
       Tensor more = within.gradientOf(arguments[neededWholes[k]]);
-      turn.states.push_back(more.defined() ? later[realStates.size() + k] + more : later[realStates.size() + k]);
+      iteration.states.push_back(more.defined() ? later[realStates.size() + k] + more : later[realStates.size() + k]);
     }
     for (size_t i : neededParts)
-      turn.outputs.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
-    return turn;
+      iteration.outputs.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
+    return iteration;
   };
-  ScanResult all = burin::scan(turn, initial, elements, !reverse);
+  ScanResult all = burin::scan(iteration, initial, elements, !reverse);
   for (size_t k = 0; k < realStates.size(); ++k)
     if (size_t i = realStates[k]; varying.contains(loop.getInputs()[i]))
       add(loop.getInputs()[i],

@@ -11,10 +11,10 @@ namespace burin::linalg {
 
 using namespace detail;
 
-Tensor partners(const Dim &n, const Tensor &turn) {
-  // Players i and j < odd meet if i + j = turn (mod odd). With an even n the one who would meet itself meets n - 1.
+Tensor partners(const Dim &n, const Tensor &round) {
+  // Players i and j < odd meet if i + j = round (mod odd). With an even n the one who would meet itself meets n - 1.
   Tensor player = iota({n}, DType::i64), size = sizeTensor(n), odd = size - 1 + size % 2;
-  Tensor other = (turn - player) % odd, last = (turn * floor_divide(odd + 1, 2)) % odd;
+  Tensor other = (round - player) % odd, last = (round * floor_divide(odd + 1, 2)) % odd;
   Tensor ofEarly = where(other == player, where(odd < size, odd, player), other);
   return where(player < odd, ofEarly, last);
 }
@@ -35,9 +35,9 @@ namespace {
 constexpr int64_t kMostSweeps = 60; // usually 5 to 10 are needed
 
 /// One step in a symmetric matrix a; v collects the rotations, if defined.
-std::vector<Tensor> rotateOnce(const Tensor &a, const Tensor &v, const Tensor &turn) {
+std::vector<Tensor> rotateOnce(const Tensor &a, const Tensor &v, const Tensor &round) {
   const Dim n = rowsOf(a);
-  Tensor row = rowIndices(n), column = columnIndices(n), other = partners(n, turn);
+  Tensor row = rowIndices(n), column = columnIndices(n), other = partners(n, round);
   Tensor asRow = unsqueeze(other, {0}), isPair = (unsqueeze(other, {1}) == column) & (row != column);
   Tensor own = reduce_sum(where(row == column, a, 0.0), {-2}, true); // [..., 1, n]
   Tensor between = reduce_sum(where(isPair, a, 0.0), {-2}, true);
@@ -61,11 +61,11 @@ std::vector<Tensor> diagonalize(const Tensor &given, bool vectors) {
     return any(rest > limit) & (values.back() < kMostSweeps);
   };
   auto sweep = [&](const std::vector<Tensor> &values) {
-    auto turn = [&](const Tensor &i, const std::vector<Tensor> &states) {
+    auto round = [&](const Tensor &i, const std::vector<Tensor> &states) {
       return rotateOnce(states[0], vectors ? states[1] : Tensor(), i);
     };
     std::vector<Tensor> states(values.begin(), values.end() - 1);
-    states = fori_loop(0, n, turn, states);
+    states = fori_loop(0, n, round, states);
     states.push_back(values.back() + 1);
     return states;
   };

@@ -75,9 +75,9 @@ Tensor solveTriangle(const Tensor &a, const Tensor &b, bool upper, bool unit = f
 /// Q and R of a Householder factorisation, Q [..., m, columns]; without `columns` no Q.
 QrResult householder(const Tensor &a, const std::optional<Dim> &columns);
 
-/// Rotations of n / 2 pairs of rows or columns at a time: in step `turn` (i64[]) index i is paired with partners[i]
+/// Rotations of n / 2 pairs of rows or columns at a time: in step `round` (i64[]) index i is paired with partners[i]
 /// (i64[n]), which is i itself if it has none. Steps 0 … n - 1 pair each index with each other one.
-Tensor partners(const Dim &n, const Tensor &turn);
+Tensor partners(const Dim &n, const Tensor &round);
 /// The tangent of the rotation that makes pairs of diagonal elements (own, other) with off-diagonal element `between`
 /// diagonal: new_i = cos · (x_i - tan_i · x_partner(i)). 0 where `rotates` is false. `isFirst`: i < partner(i).
 Tensor tangent(const Tensor &own, const Tensor &other, const Tensor &between, const Tensor &isFirst,

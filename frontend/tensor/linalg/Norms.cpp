@@ -203,9 +203,9 @@ static Tensor exponential(const Tensor &a) {
   Tensor halvings = ceil(log2(maximum(norms / most, 1.0)));
   halvings = burin::where(is_finite(halvings), halvings, 0.0);
   Tensor result = pade(a * exp2(-halvings));
-  auto goesOn = [&](const Tensor &, const Tensor &turn) { return any(turn < halvings); };
-  auto square = [&](const Tensor &x, const Tensor &turn) {
-    return std::pair{burin::where(turn < halvings, matmul(x, x), x), turn + 1.0};
+  auto goesOn = [&](const Tensor &, const Tensor &round) { return any(round < halvings); };
+  auto square = [&](const Tensor &x, const Tensor &round) {
+    return std::pair{burin::where(round < halvings, matmul(x, x), x), round + 1.0};
   };
   return while_loop(goesOn, square, std::pair{result, zeros({}, a.dtype())}).first;
 }

@@ -23,13 +23,13 @@ QrResult householder(const Tensor &a, const std::optional<Dim> &columns) {
   const Dim m = rowsOf(a), n = columnsOf(a), k = min(m, n);
   if (isEmpty(k))
     return {columns ? identity(batchOf(a), m, *columns, a.dtype()) : Tensor(), a};
-  Tensor row = rowIndices(m), turns = iota({k}, DType::i64);
+  Tensor row = rowIndices(m), rounds = iota({k}, DType::i64);
   auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
     const Tensor &r = states[0];
     auto [v, tau] = reflection(columnAt(r, elements[0]), row, elements[0]);
     return ScanResult{{r - tau * v * matmul(v.t(), r)}, {v, tau}};
   };
-  ScanResult done = scan(step, {a}, {turns});
+  ScanResult done = scan(step, {a}, {rounds});
   Tensor r = triu(done.states[0]);
   if (!columns)
     return {Tensor(), r};

@@ -13,11 +13,11 @@ namespace {
 constexpr int64_t kMostSweeps = 60; // usually 5 to 10 are needed
 
 /// One step: rotates pairs of columns of a to be orthogonal. States: a, v if `vectors`, whether there was a rotation.
-std::vector<Tensor> rotateOnce(const std::vector<Tensor> &states, const Tensor &turn, double tolerance,
+std::vector<Tensor> rotateOnce(const std::vector<Tensor> &states, const Tensor &round, double tolerance,
                                const Tensor &floor) {
   const Tensor &a = states[0];
   const Dim n = columnsOf(a);
-  Tensor column = columnIndices(n), other = partners(n, turn), asRow = unsqueeze(other, {0});
+  Tensor column = columnIndices(n), other = partners(n, round), asRow = unsqueeze(other, {0});
   Tensor own = reduce_sum(a * a, {-2}, true), ofOther = take(own, other, -1);
   Tensor between = reduce_sum(a * take(a, other, -1), {-2}, true);
   Tensor rotates = (abs(between) > tolerance * sqrt(own) * sqrt(ofOther) + floor) & (column != asRow);
@@ -41,10 +41,10 @@ std::vector<Tensor> orthogonalize(const Tensor &a, bool vectors) {
   auto sweep = [&](const std::vector<Tensor> &values) {
     std::vector<Tensor> states(values.begin(), values.end() - 1);
     states.back() = Tensor(false);
-    auto turn = [&](const Tensor &i, const std::vector<Tensor> &before) {
+    auto round = [&](const Tensor &i, const std::vector<Tensor> &before) {
       return rotateOnce(before, i, 4 * epsilon, floor);
     };
-    states = fori_loop(0, n, turn, states);
+    states = fori_loop(0, n, round, states);
     states.push_back(values.back() + 1);
     return states;
   };

@@ -124,12 +124,13 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
     return list;
   };
   const Rehearsal rehearsal(*this);
-  rehearsal.call(FunctionScope::Kind::Turn, location, [&](FunctionScope &scope) { return body(arguments(scope)); });
-  rehearsal.call(FunctionScope::Kind::Turn, location,
+  rehearsal.call(FunctionScope::Kind::Iteration, location,
+                 [&](FunctionScope &scope) { return body(arguments(scope)); });
+  rehearsal.call(FunctionScope::Kind::Iteration, location,
                  [&](FunctionScope &scope) { return condition(arguments(scope)); });
-  FunctionScope turn(*this, FunctionScope::Kind::Turn, "turn", location);
-  std::vector<Value> results = turn.record([&] {
-    std::vector<Tensor> before = arguments(turn), after = body(before);
+  FunctionScope iteration(*this, FunctionScope::Kind::Iteration, "body", location);
+  std::vector<Value> results = iteration.record([&] {
+    std::vector<Tensor> before = arguments(iteration), after = body(before);
     detail::checkStates(before, after, where, "while_loop", "body");
     std::vector<Value> values;
     for (size_t i = 0; i < before.size(); ++i)
@@ -137,8 +138,8 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
     addConditions(values);
     return values;
   });
-  turn.restoreCells();
-  FunctionScope test(*this, FunctionScope::Kind::Turn, "condition", location);
+  iteration.restoreCells();
+  FunctionScope test(*this, FunctionScope::Kind::Iteration, "condition", location);
   Value goesOn = test.record([&] {
     Tensor result = condition(arguments(test));
     requireBool(result, "while_loop", where);
@@ -153,34 +154,34 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
 
   // Parameters that the body sets are carried between iterations; others are loop-invariant.
   std::vector<CellUse *> set;
-  for (FunctionScope::Touched &cell : turn.touched) {
+  for (FunctionScope::Touched &cell : iteration.touched) {
     if (!cell.isChanged)
       continue;
     Value before = valueOf(cell.before, cell.before.dtype(where), where);
     set.push_back(cell.use);
     inputs.push_back(before);
-    results.push_back(turn.record([&] { return valueOf(cell.after, cell.before.dtype(where), where); }));
+    results.push_back(iteration.record([&] { return valueOf(cell.after, cell.before.dtype(where), where); }));
   }
-  turn.finish(results, location);
+  iteration.finish(results, location);
   test.finish({goesOn}, location);
-  for (FunctionScope *scope : {&turn, &test}) {
+  for (FunctionScope *scope : {&iteration, &test}) {
     std::vector<mlir::BlockArgument> carried;
     for (CellUse *use : set)
       carried.push_back(
           scope->block()->addArgument(valueOf(use->value, use->value.dtype(where), where).getType(), location));
     for (FunctionScope::Touched &cell : scope->touched) {
       auto at = llvm::find(set, cell.use);
-      cell.turn.replaceAllUsesWith(at != set.end() ? Value(carried[size_t(at - set.begin())])
-                                                   : valueOf(cell.before, cell.before.dtype(where), where));
+      cell.iteration.replaceAllUsesWith(at != set.end() ? Value(carried[size_t(at - set.begin())])
+                                                        : valueOf(cell.before, cell.before.dtype(where), where));
     }
   }
   size_t carried = inputs.size();
-  std::vector<Value> captured = FunctionScope::capture({&turn, &test});
+  std::vector<Value> captured = FunctionScope::capture({&iteration, &test});
   llvm::append_range(inputs, captured);
   auto types = mlir::ValueRange(inputs).getTypes();
   auto op =
       ir::WhileOp::create(builder, location, llvm::SmallVector<mlir::Type>(types.begin(), types.begin() + carried),
-                          test.function.getName(), turn.function.getName(), int64_t(carried), inputs);
+                          test.function.getName(), iteration.function.getName(), int64_t(carried), inputs);
   noteNew(op->getResults());
   for (size_t i = 0; i < set.size(); ++i)
     setInside(*set[i], op.getResult(unsigned(initial.size() + i)));
@@ -254,7 +255,7 @@ std::vector<Tensor> detail::whileLoop(const LoopCondition &condition, const Loop
                                       const Location &where) {
   const Location place = inScope(where);
   if (limit && *limit < 0)
-    throw Error(place, "while_loop", "the limit of " + std::to_string(*limit) + " turns is negative");
+    throw Error(place, "while_loop", "the limit of " + std::to_string(*limit) + " iterations is negative");
   Trace *trace = Trace::active();
   if (!trace && !limit)
     return runLoop(condition, body, initial, place);
@@ -262,9 +263,9 @@ std::vector<Tensor> detail::whileLoop(const LoopCondition &condition, const Loop
     return trace->whileLoop(condition, body, initial, place);
   if (trace)
     return limitedLoop(condition, body, initial, *limit, place);
-  int64_t turn = 0;
+  int64_t iteration = 0;
   auto isWithin = [&](const std::vector<Tensor> &values) {
-    return turn++ < *limit ? condition(values) : zeros({}, DType::boolean);
+    return iteration++ < *limit ? condition(values) : zeros({}, DType::boolean);
   };
   return runLoop(isWithin, body, initial, place);
 }
@@ -281,9 +282,9 @@ std::vector<Tensor> detail::switchCase(const Tensor &index, std::span<const Bran
   return cond(isLower, branches[0], others, place);
 }
 
-static std::vector<Tensor> checkedTurn(const detail::CountedBody &body, const Tensor &turn,
-                                       const std::vector<Tensor> &values, const Location &where) {
-  std::vector<Tensor> next = body(turn, values);
+static std::vector<Tensor> checkedIteration(const detail::CountedBody &body, const Tensor &iteration,
+                                            const std::vector<Tensor> &values, const Location &where) {
+  std::vector<Tensor> next = body(iteration, values);
   detail::checkStates(values, next, where, "fori_loop", "body");
   for (size_t i = 0; i < values.size(); ++i)
     next[i] = next[i].to(values[i].dtype(where), where);
@@ -301,11 +302,11 @@ std::vector<Tensor> detail::countedLoop(int64_t lower, const Dim &upper, const C
       throw Error(place, "fori_loop", "the size " + upper.str() + " is not known outside of a trace");
     std::vector<Tensor> values = initial;
     for (int64_t i = 0; i < count.value(); ++i)
-      values = checkedTurn(body, tensor(lower + i, DType::i64), values, place);
+      values = checkedIteration(body, tensor(lower + i, DType::i64), values, place);
     return values;
   }
   ScanStep step = [&](const std::vector<Tensor> &values, const std::vector<Tensor> &elements) {
-    return ScanResult{checkedTurn(body, add(elements[0], Tensor(lower), place), values, place), {}};
+    return ScanResult{checkedIteration(body, add(elements[0], Tensor(lower), place), values, place), {}};
   };
   return scan(step, initial, {iota({count}, DType::i64, 0, place)}, false, place).states;
 }
@@ -323,12 +324,12 @@ std::vector<Tensor> detail::countedLoop(const Tensor &lower, const Tensor &upper
   std::vector<Tensor> values{lower.to(DType::i64, place)};
   values.insert(values.end(), initial.begin(), initial.end());
   auto isBelow = [&](const std::vector<Tensor> &now) { return lt(now[0], upper, place); };
-  auto turn = [&](const std::vector<Tensor> &now) {
-    std::vector<Tensor> next = checkedTurn(body, now[0], {now.begin() + 1, now.end()}, place);
+  auto iteration = [&](const std::vector<Tensor> &now) {
+    std::vector<Tensor> next = checkedIteration(body, now[0], {now.begin() + 1, now.end()}, place);
     next.insert(next.begin(), add(now[0], Tensor(int64_t(1)), place));
     return next;
   };
-  std::vector<Tensor> last = whileLoop(isBelow, turn, values, limit, place);
+  std::vector<Tensor> last = whileLoop(isBelow, iteration, values, limit, place);
   return {last.begin() + 1, last.end()};
 }
 

@@ -48,8 +48,8 @@ public:
   ScanResult run(const std::vector<Tensor> &initial, bool reverse) {
     ScanResult result{initial, {}};
     std::vector<std::vector<Tensor>> outputs;
-    for (int64_t turn = 0; turn < length; ++turn) {
-      int64_t at = reverse ? length - 1 - turn : turn;
+    for (int64_t iteration = 0; iteration < length; ++iteration) {
+      int64_t at = reverse ? length - 1 - iteration : iteration;
       ScanResult given =
           call(result.states, [&](const Tensor &x) { return squeeze(rows(x, at, at + 1, where), {0}, where); });
       result.states = std::move(given.states);
@@ -171,7 +171,7 @@ std::vector<Trace::CellUse *> Trace::carryCells(FunctionScope &body, std::vector
       mlir::OpBuilder atStart = mlir::OpBuilder::atBlockBegin(body.block());
       before = ir::create(atStart, location, "squeeze", {argument}, {{"axes", std::vector<int64_t>{0}}});
     }
-    cell.turn.replaceAllUsesWith(before);
+    cell.iteration.replaceAllUsesWith(before);
   }
   return set;
 }

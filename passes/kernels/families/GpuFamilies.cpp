@@ -79,7 +79,7 @@ bool isLongRunning(const KernelBody &body) {
   auto isLong = [](auto op) {
     Shape shape = shapeOf(op.getResult());
     const Dim &length = shape[size_t(op.getAxis())];
-    return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortLine);
+    return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortSlice);
   };
   if (auto sums = dyn_cast_or_null<CumsumOp>(body.root()))
     return isLong(sums);

@@ -5,8 +5,8 @@
 
 namespace burin::passes {
 
-/// Longest line of a running sum, in elements, that one thread computes.
-inline constexpr int64_t kShortLine = 64;
+/// Longest slice of a running sum, in elements, that one thread computes.
+inline constexpr int64_t kShortSlice = 64;
 /// Most rows of the left operand of a thin contraction.
 inline constexpr int64_t kMostThinRows = 4;
 /// Most value columns of an attention without tensor cores: four tiles of 64, whose sums a thread keeps.
@@ -51,8 +51,8 @@ bool isGpuTransposedReads(const KernelBody &);
 mlir::Operation *gpuWindowIn(mlir::Block &body);
 bool isGpuWindow(const KernelBody &);
 
-/// cumsum or cumprod along the innermost dimension, with lines that are or may be long. Along other dimensions one
-/// thread per line already reads adjacent elements.
+/// cumsum or cumprod along the innermost dimension, with slices that are or may be long. Along other dimensions one
+/// thread per slice already reads adjacent elements.
 bool isLongRunning(const KernelBody &);
 /// Whether a number of rows is known to be from 1 to kMostThinRows.
 bool hasFewRows(const Dim &rows);

@@ -184,12 +184,12 @@ typedef struct burin_step_profile {
   uint32_t step;     /* index in the plan */
   uint32_t parallel; /* 1: ran on the thread pool */
   const char *kernel;
-  const char *location;        /* "file:line" in the source of the model, or "" */
-  int64_t start_ns, end_ns;    /* of CLOCK_MONOTONIC */
-  int64_t tasks, flops, bytes; /* work as counted in the plan */
-  int64_t turn, turns;         /* iteration of a loop over parts of the batch, and their number; else 0 and 1 */
-  const char *function;        /* the function with the step; private ones belong to branches and loops */
-  const char *provider;        /* the library that has computed the step instead of the kernel ("cuBLASLt"), or NULL */
+  const char *location;          /* "file:line" in the source of the model, or "" */
+  int64_t start_ns, end_ns;      /* of CLOCK_MONOTONIC */
+  int64_t tasks, flops, bytes;   /* work as counted in the plan */
+  int64_t iteration, iterations; /* iteration of a loop over parts of the batch, and their number; else 0 and 1 */
+  const char *function;          /* the function with the step; private ones belong to branches and loops */
+  const char *provider; /* the library that has computed the step instead of the kernel ("cuBLASLt"), or NULL */
 } burin_step_profile;
 
 typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);

@@ -100,16 +100,17 @@ void printFunctions(const ArtifactFacts &f) {
 void printPlan(const ArtifactFacts &f, const std::string &sizes) {
   const rt::Artifact &a = f.artifact();
   const rt::Plan &p = f.plan();
-  Table table({"step", "turns", "tasks", "MFLOP", "KB", "kernel", "source", "after", "operands"}, 5);
+  Table table({"step", "iterations", "tasks", "MFLOP", "KB", "kernel", "source", "after", "operands"}, 5);
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const rt::Step &s = p.steps[i];
     std::string after;
     for (uint32_t dep : s.deps)
       after += (after.empty() ? "" : ",") + number(dep);
-    auto turns = double(f.turns(i));
-    table.row({number(i), number(uint64_t(turns)), number(uint64_t(f.values[s.tasks])),
-               fixed(turns * double(f.values[s.flops]) / 1e6, 3), fixed(turns * double(f.values[s.bytes]) / 1e3, 1),
-               stepText(a, f.plan(), s), a.locations[s.location], after, listed(f, s.operands)});
+    auto iterations = double(f.iterations(i));
+    table.row({number(i), number(uint64_t(iterations)), number(uint64_t(f.values[s.tasks])),
+               fixed(iterations * double(f.values[s.flops]) / 1e6, 3),
+               fixed(iterations * double(f.values[s.bytes]) / 1e3, 1), stepText(a, f.plan(), s),
+               a.locations[s.location], after, listed(f, s.operands)});
   }
   table.print("launch plan" + sizes + ": " + number(p.steps.size()) + " steps");
 }

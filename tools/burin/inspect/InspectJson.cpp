@@ -36,7 +36,7 @@ public:
                   {"outputs", arrayOf(p.outputs, [&](auto &t, size_t) { return tensor(t); })},
                   {"symbols", arrayOf(p.symbols, [&](auto &s, size_t i) { return symbol(s, i); })},
                   {"kernels", arrayOf(a.kernels, [&](auto &k, size_t i) { return kernel(k, i); })},
-                  {"steps", arrayOf(p.steps, [&](auto &s, size_t i) { return step(s, f.turns(i)); })},
+                  {"steps", arrayOf(p.steps, [&](auto &s, size_t i) { return step(s, f.iterations(i)); })},
                   {"memory", memory()},
                   {"weights", arrayOf(a.constants, [&](auto &c, size_t) { return weight(c); })},
                   {"bytes", Object{{"file", f.file.size()}, {"plan", f.metaBytes}, {"weights", f.view.weights.size()}}},
@@ -81,17 +81,17 @@ private:
       made["provider"] = "cuBLASLt";
     return made;
   }
-  Object step(const rt::Step &s, int64_t turns) {
+  Object step(const rt::Step &s, int64_t iterations) {
     static constexpr const char *kinds[] = {"kernel", "call", "branch", "while", "host"};
     return Object{{"kind", kinds[int(s.kind)]},
                   {"kernel", int64_t(s.kernel)},
                   {"functions", arrayOf(s.plans, [&](uint32_t plan, size_t) { return a.plans[plan].name; })},
                   {"source", a.locations[s.location]},
                   {"operands", arrayOf(s.operands, [&](const rt::Slot &slot, size_t) { return f.slotName(slot); })},
-                  {"turns", turns},
+                  {"iterations", iterations},
                   {"tasks", f.values[s.tasks]},
-                  {"flops", turns * f.values[s.flops]},
-                  {"bytes", turns * f.values[s.bytes]},
+                  {"flops", iterations * f.values[s.flops]},
+                  {"bytes", iterations * f.values[s.bytes]},
                   {"scratch_bytes", f.values[s.scratchBytes]},
                   {"after", arrayOf(s.deps, [&](uint32_t dep, size_t) { return int64_t(dep); })}};
   }

@@ -193,10 +193,10 @@ std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
   return "";
 }
 
-int64_t ArtifactFacts::turns(size_t step) const {
+int64_t ArtifactFacts::iterations(size_t step) const {
   for (const rt::Loop &loop : plan().loops)
     if (loop.firstStep <= step && step <= loop.lastStep)
-      return values[loop.turns];
+      return values[loop.iterations];
   return 1;
 }
 

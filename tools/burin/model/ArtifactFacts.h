@@ -36,7 +36,7 @@ struct ArtifactFacts {
   /// "x", "conv1.weight", "buffer 3"
   std::string slotName(const rt::Slot &) const;
   /// How often a step runs: once, or once per iteration of its loop.
-  int64_t turns(size_t step) const;
+  int64_t iterations(size_t step) const;
   double plannedOverLive() const {
     return largestLiveBytes ? double(placement.arenaBytes) / double(largestLiveBytes) : 1;
   }

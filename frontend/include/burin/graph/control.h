@@ -16,7 +16,7 @@ namespace detail {
 using Branch = std::function<std::vector<Tensor>()>;
 using LoopCondition = std::function<Tensor(const std::vector<Tensor> &values)>;
 using LoopBody = std::function<std::vector<Tensor>(const std::vector<Tensor> &values)>;
-using CountedBody = std::function<std::vector<Tensor>(const Tensor &turn, const std::vector<Tensor> &values)>;
+using CountedBody = std::function<std::vector<Tensor>(const Tensor &iteration, const std::vector<Tensor> &values)>;
 
 BURIN_API std::vector<Tensor> cond(const Tensor &condition, const Branch &then, const Branch &otherwise,
                                    const Location &where);
@@ -97,14 +97,15 @@ template <class Lower, class Upper, class Body, class Values>
 auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values &initial,
                std::optional<int64_t> limit = std::nullopt, Location where = Location::current()) {
   using Carried = detail::Carried<Values>;
-  detail::CountedBody turn = [&](const Tensor &i, const std::vector<Tensor> &values) {
+  detail::CountedBody iteration = [&](const Tensor &i, const std::vector<Tensor> &values) {
     return detail::flatten(detail::callCarrying<Carried>(body, values, i));
   };
   std::vector<Tensor> values = detail::flatten(initial);
   if constexpr (std::is_integral_v<Lower> && std::is_convertible_v<Upper, Dim>)
-    return detail::unflatten<Carried>(detail::countedLoop(int64_t(lower), Dim(upper), turn, values, where));
+    return detail::unflatten<Carried>(detail::countedLoop(int64_t(lower), Dim(upper), iteration, values, where));
   else
-    return detail::unflatten<Carried>(detail::countedLoop(Tensor(lower), Tensor(upper), turn, values, limit, where));
+    return detail::unflatten<Carried>(
+        detail::countedLoop(Tensor(lower), Tensor(upper), iteration, values, limit, where));
 }
 
 /// f of each slice of the tensors along dimension 0, stacked along a new dimension 0: f takes one slice of each and
