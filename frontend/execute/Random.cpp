@@ -379,6 +379,10 @@ Tensor rand_like(const Tensor &x, std::optional<DType> dtype, Location where) {
   Beside scope(x, inScope(where));
   return rand(x.shape(where), dtype.value_or(x.dtype(where)), where);
 }
+Tensor randint_like(const Tensor &x, int64_t low, int64_t high, Location where) {
+  Beside scope(x, inScope(where));
+  return randint(low, high, x.shape(where), x.dtype(where), where);
+}
 Tensor randn_like(const Tensor &x, std::optional<DType> dtype, Location where) {
   Beside scope(x, inScope(where));
   return randn(x.shape(where), dtype.value_or(x.dtype(where)), where);

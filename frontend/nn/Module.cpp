@@ -8,6 +8,7 @@
 #include "frontend/trace/Trace.h"
 #include "ir/sizes/ErrorContext.h"
 #include <algorithm>
+#include <ostream>
 #include <set>
 #include <utility>
 
@@ -388,6 +389,7 @@ std::string Module::str() const {
   std::string text = tree() + "\n" + grouped(all) + (all == 1 ? " parameter" : " parameters");
   return all == trained ? text : text + ", " + grouped(all - trained) + " of them frozen";
 }
+std::ostream &operator<<(std::ostream &out, const Module &module) { return out << module.str(); }
 
 std::vector<std::pair<std::string, Module>> Module::named_modules() const {
   std::vector<std::pair<std::string, Module>> all{{"", *this}};

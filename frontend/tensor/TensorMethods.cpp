@@ -3,6 +3,8 @@
 #include "burin/tensor/reductions.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/TensorState.h"
+#include "ir/infer/OpInfo.h"
+#include <array>
 
 namespace burin {
 
@@ -40,6 +42,13 @@ Tensor Tensor::t(Location where) const {
   if (order.size() < 2)
     throw Error(detail::inScope(where), "t", burin::str(spec(where)) + " has no two dimensions to swap");
   std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return burin::transpose(*this, order, where);
+}
+
+Tensor Tensor::T(Location where) const {
+  IntList order;
+  for (int64_t i = rank(where); i-- > 0;)
+    order.push_back(i);
   return burin::transpose(*this, order, where);
 }
 
@@ -87,6 +96,13 @@ Tensor var(const Tensor &x, Axes axes, bool keepdims, int64_t correction, Locati
 }
 Tensor Tensor::var(Axes axes, bool keepdims, int64_t correction, Location where) const {
   return burin::reduce_var(*this, axes, keepdims, correction, where);
+}
+
+DType promote_types(DType a, DType b) { return ir::promote(std::array{a, b}, std::array{false, false}); }
+DType result_type(const Tensor &x, const Tensor &y, Location where) {
+  const detail::TensorState &a = detail::stateOf(x, detail::inScope(where)),
+                            &b = detail::stateOf(y, detail::inScope(where));
+  return ir::promote(std::array{a.spec.dtype, b.spec.dtype}, std::array{a.weak, b.weak});
 }
 
 } // namespace burin

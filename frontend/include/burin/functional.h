@@ -5,7 +5,10 @@
 #include "burin/nn/module.h"
 #include "burin/tensor/composed.h"
 #include "burin/tensor/indexing.h"
+#include "burin/tensor/math/products.h"
+#include "burin/tensor/math/signal.h"
 #include "burin/tensor/math/special.h"
+#include "burin/tensor/math/statistics.h"
 #include "burin/tensor/reductions.h"
 #include <utility>
 
@@ -16,6 +19,32 @@ namespace burin {
 /// concat(xs, axis). As torch.cat.
 inline Tensor cat(const std::vector<Tensor> &xs, int64_t axis = 0, Location where = Location::current()) {
   return concat(xs, axis, where);
+}
+inline Tensor concatenate(const std::vector<Tensor> &xs, int64_t axis = 0, Location where = Location::current()) {
+  return concat(xs, axis, where);
+}
+/// Inverse functions and comparisons under PyTorch's long names.
+inline Tensor arccos(const Tensor &x, Location where = Location::current()) { return acos(x, where); }
+inline Tensor arcsin(const Tensor &x, Location where = Location::current()) { return asin(x, where); }
+inline Tensor arctan(const Tensor &x, Location where = Location::current()) { return atan(x, where); }
+inline Tensor arccosh(const Tensor &x, Location where = Location::current()) { return acosh(x, where); }
+inline Tensor arcsinh(const Tensor &x, Location where = Location::current()) { return asinh(x, where); }
+inline Tensor arctanh(const Tensor &x, Location where = Location::current()) { return atanh(x, where); }
+inline Tensor arctan2(const Tensor &y, const Tensor &x, Location where = Location::current()) {
+  return atan2(y, x, where);
+}
+inline Tensor greater(const Tensor &x, const Tensor &y, Location where = Location::current()) {
+  return gt(x, y, where);
+}
+inline Tensor greater_equal(const Tensor &x, const Tensor &y, Location where = Location::current()) {
+  return ge(x, y, where);
+}
+inline Tensor less(const Tensor &x, const Tensor &y, Location where = Location::current()) { return lt(x, y, where); }
+inline Tensor less_equal(const Tensor &x, const Tensor &y, Location where = Location::current()) {
+  return le(x, y, where);
+}
+inline Tensor not_equal(const Tensor &x, const Tensor &y, Location where = Location::current()) {
+  return ne(x, y, where);
 }
 /// The largest or smallest elements over `axes`. As torch.amax, torch.amin.
 inline Tensor amax(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current()) {
@@ -60,33 +89,6 @@ inline Tensor moveaxis(const Tensor &x, int64_t from, int64_t to, Location where
 /// x as a vector. As torch.ravel.
 BURIN_API Tensor ravel(const Tensor &x, Location where = Location::current());
 
-// ---- products; throw if an operand has another rank
-
-/// [n, k] · [k, m]. As torch.mm.
-BURIN_API Tensor mm(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// [b, n, k] · [b, k, m]. As torch.bmm.
-BURIN_API Tensor bmm(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// [n, k] · [k]. As torch.mv.
-BURIN_API Tensor mv(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// The sum of the products of two vectors. As torch.dot.
-BURIN_API Tensor dot(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// Sums of products along the last dimensions of both. As torch.inner.
-BURIN_API Tensor inner(const Tensor &x, const Tensor &y, Location where = Location::current());
-/// norm(x - y, p). As torch.dist.
-BURIN_API Tensor dist(const Tensor &x, const Tensor &y, double p = 2, Location where = Location::current());
-/// beta * x + alpha * (a · b) of matrices [b, n, k] and [b, k, m]. As torch.baddbmm.
-BURIN_API Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
-                         Location where = Location::current());
-/// The product of `n` equal square matrices [..., k, k]; n >= 0. As torch.matrix_power.
-BURIN_API Tensor matrix_power(const Tensor &x, int64_t n, Location where = Location::current());
-/// The cross product of vectors of 3 along `axis`. As torch.linalg.cross.
-BURIN_API Tensor cross(const Tensor &x, const Tensor &y, int64_t axis = -1, Location where = Location::current());
-/// Covariances of the variables in the rows of x [variables, samples]. As torch.cov.
-BURIN_API Tensor cov(const Tensor &x, int64_t correction = 1, Location where = Location::current());
-/// The norm of x - y + eps along the last axis. As torch.nn.functional.pairwise_distance.
-BURIN_API Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p = 2, double eps = 1e-6,
-                                   bool keepdims = false, Location where = Location::current());
-
 // ---- selecting and writing at indices, in PyTorch's order: x, axis, indices, values
 
 /// gather(x, indices, axis). As torch.gather.
@@ -121,6 +123,25 @@ BURIN_API Tensor index_copy(const Tensor &x, int64_t axis, const Tensor &indices
 /// x with all elements of the slices at the vector `indices` along `axis` set to `value`. As torch.index_fill.
 BURIN_API Tensor index_fill(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &value,
                             Location where = Location::current());
+/// x with the updates combined into the slices at the vector `indices` along `axis` by "prod", "mean", "amax" or
+/// "amin"; see scatter_reduce. As torch.index_reduce.
+BURIN_API Tensor index_reduce(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                              const std::string &reduce, bool include_self = true,
+                              Location where = Location::current());
+/// x with one slice along `axis`, the elements from `start` to `end` in steps, or a diagonal replaced by `src`, which
+/// has the shape of x.select(axis, index), x.slice(axis, start, end, step), x.diagonal(offset, axis1, axis2). As
+/// torch.select_scatter, slice_scatter, diagonal_scatter.
+BURIN_API Tensor select_scatter(const Tensor &x, const Tensor &src, int64_t axis, int64_t index,
+                                Location where = Location::current());
+BURIN_API Tensor slice_scatter(const Tensor &x, const Tensor &src, int64_t axis = 0, const Dim &start = 0,
+                               const std::optional<Dim> &end = std::nullopt, int64_t step = 1,
+                               Location where = Location::current());
+BURIN_API Tensor diagonal_scatter(const Tensor &x, const Tensor &src, int64_t offset = 0, int64_t axis1 = 0,
+                                  int64_t axis2 = 1, Location where = Location::current());
+/// The coordinates of positions in a flattened tensor of this shape, one i64 tensor per dimension. As
+/// torch.unravel_index.
+BURIN_API std::vector<Tensor> unravel_index(const Tensor &indices, const Shape &shape,
+                                            Location where = Location::current());
 /// gather(x, indices, axis), where other dimensions broadcast. As torch.take_along_dim.
 BURIN_API Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t axis,
                                 Location where = Location::current());
@@ -162,46 +183,6 @@ inline Tensor bucketize(const Tensor &values, const Tensor &boundaries, bool rig
   return searchsorted(boundaries, values, right, where);
 }
 
-// ---- statistics
-
-/// (smallest, largest) elements over `axes`. As torch.aminmax.
-BURIN_API std::pair<Tensor, Tensor> aminmax(const Tensor &x, Axes axes = {}, bool keepdims = false,
-                                            Location where = Location::current());
-/// (variance, mean) and (standard deviation, mean). As torch.var_mean, torch.std_mean.
-BURIN_API std::pair<Tensor, Tensor> var_mean(const Tensor &x, Axes axes = {}, bool keepdims = false,
-                                             int64_t correction = 1, Location where = Location::current());
-BURIN_API std::pair<Tensor, Tensor> std_mean(const Tensor &x, Axes axes = {}, bool keepdims = false,
-                                             int64_t correction = 1, Location where = Location::current());
-/// The value below which a fraction q (0 to 1) of all elements, or of those along `axis`, lies, interpolated; NaN if
-/// there is a NaN. As torch.quantile with one q.
-BURIN_API Tensor quantile(const Tensor &x, double q, Location where = Location::current());
-BURIN_API Tensor quantile(const Tensor &x, double q, int64_t axis, bool keepdims = false,
-                          Location where = Location::current());
-/// The k-th smallest element along `axis`, from 1. As the values of torch.kthvalue.
-BURIN_API Tensor kthvalue(const Tensor &x, const Dim &k, int64_t axis = -1, bool keepdims = false,
-                          Location where = Location::current());
-/// The largest, or smallest, element up to each one along `axis`, and its index, the last one of equal ones; from a NaN
-/// on the results are NaN. A loop over the axis. As torch.cummax, torch.cummin.
-BURIN_API SortResult cummax(const Tensor &x, int64_t axis, Location where = Location::current());
-BURIN_API SortResult cummin(const Tensor &x, int64_t axis, Location where = Location::current());
-/// The number of elements in each of `bins` intervals of equal width from low to high, in the type of x; others are not
-/// counted. If both are 0, from the smallest to the largest element. As torch.histc.
-BURIN_API Tensor histc(const Tensor &x, int64_t bins = 100, double low = 0, double high = 0,
-                       Location where = Location::current());
-/// Correlation coefficients of the variables in the rows of x [variables, samples]. As torch.corrcoef.
-BURIN_API Tensor corrcoef(const Tensor &x, Location where = Location::current());
-/// The integral of y along `axis` by the trapezoidal rule, at points of distance dx, or at x: a vector, or one position
-/// per element. As torch.trapezoid.
-BURIN_API Tensor trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1, Location where = Location::current());
-BURIN_API Tensor trapezoid(const Tensor &y, const Tensor &x, int64_t axis = -1, Location where = Location::current());
-/// The integral up to each element from the second on. As torch.cumulative_trapezoid.
-BURIN_API Tensor cumulative_trapezoid(const Tensor &y, double dx = 1, int64_t axis = -1,
-                                      Location where = Location::current());
-template <class X = double>
-Tensor trapz(const Tensor &y, const X &x = 1, int64_t axis = -1, Location where = Location::current()) {
-  return trapezoid(y, x, axis, where);
-}
-
 // ---- elementwise
 
 /// |x| with the sign of y. As torch.copysign.
@@ -211,6 +192,12 @@ BURIN_API Tensor signbit(const Tensor &x, Location where = Location::current());
 /// The larger or smaller one; of a NaN and a number the number. As torch.fmax, torch.fmin.
 BURIN_API Tensor fmax(const Tensor &x, const Tensor &y, Location where = Location::current());
 BURIN_API Tensor fmin(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// The greatest common divisor, or least common multiple, of integers, not negative; 0 if both, or one, are 0. A loop
+/// until all elements are done. Throws for floats and bools. As torch.gcd, torch.lcm.
+BURIN_API Tensor gcd(const Tensor &x, const Tensor &y, Location where = Location::current());
+BURIN_API Tensor lcm(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// x with its slices along `axis` scaled down where their p-norm is above `maxnorm`. As torch.renorm.
+BURIN_API Tensor renorm(const Tensor &x, double p, int64_t axis, double maxnorm, Location where = Location::current());
 /// Degrees to radians, and back. As torch.deg2rad, torch.rad2deg.
 BURIN_API Tensor deg2rad(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor rad2deg(const Tensor &x, Location where = Location::current());
@@ -253,10 +240,18 @@ inline Tensor t(const Tensor &x, Location where = Location::current()) { return 
 inline Tensor swapaxes(const Tensor &x, int64_t axis1, int64_t axis2, Location where = Location::current()) {
   return x.transpose(axis1, axis2, where);
 }
+inline Tensor swapdims(const Tensor &x, int64_t axis1, int64_t axis2, Location where = Location::current()) {
+  return x.transpose(axis1, axis2, where);
+}
 /// Splits x into `count` pieces along `axis` that differ in size by 1 at most, the larger ones first. As
 /// torch.tensor_split.
 BURIN_API std::vector<Tensor> tensor_split(const Tensor &x, int64_t count, int64_t axis = 0,
                                            Location where = Location::current());
+/// The same into `count` pieces of one size: along dimension 1 (0 of vectors), 0 and 2. As torch.hsplit, vsplit,
+/// dsplit.
+BURIN_API std::vector<Tensor> hsplit(const Tensor &x, int64_t count, Location where = Location::current());
+BURIN_API std::vector<Tensor> vsplit(const Tensor &x, int64_t count, Location where = Location::current());
+BURIN_API std::vector<Tensor> dsplit(const Tensor &x, int64_t count, Location where = Location::current());
 /// Positions of elements that are not 0, one per row: nonzero(x). As torch.argwhere.
 inline Tensor argwhere(const Tensor &x, Location where = Location::current()) { return nonzero(x, where); }
 /// All combinations of one element of each vector, one per row. As torch.cartesian_prod.
@@ -289,6 +284,10 @@ BURIN_API Tensor column_stack(const std::vector<Tensor> &xs, Location where = Lo
 BURIN_API Tensor block_diag(const std::vector<Tensor> &xs, Location where = Location::current());
 /// The last dimension as the diagonal of matrices [..., n, n]. As torch.diag_embed.
 BURIN_API Tensor diag_embed(const Tensor &x, Location where = Location::current());
+/// diag() of the flattened x. As torch.diagflat.
+inline Tensor diagflat(const Tensor &x, int64_t offset = 0, Location where = Location::current()) {
+  return diag(ravel(x, where), offset, where);
+}
 /// [b, c * r², h, w] to [b, c, h * r, w * r], and back. As torch.nn.functional.pixel_shuffle, pixel_unshuffle.
 BURIN_API Tensor pixel_shuffle(const Tensor &x, int64_t r, Location where = Location::current());
 BURIN_API Tensor pixel_unshuffle(const Tensor &x, int64_t r, Location where = Location::current());
@@ -306,8 +305,20 @@ namespace detail {
 BURIN_API Tensor convOf(size_t dimensions, bool transposed, const Tensor &x, const Tensor &weight,
                         const std::optional<Tensor> &bias, const IntList &stride, const IntList &padding,
                         const IntList &more, int64_t groups, const char *name, const Location &where);
-BURIN_API Tensor poolOf(size_t dimensions, bool isMax, const Tensor &x, const IntList &kernel, const IntList &stride,
-                        const IntList &padding, const char *name, const Location &where);
+BURIN_API Tensor maxPoolOf(size_t dimensions, const Tensor &x, const IntList &kernel, const IntList &stride,
+                           const IntList &padding, const IntList &dilation, bool ceil_mode, const char *name,
+                           const Location &where);
+BURIN_API SortResult maxPoolWithIndices(size_t dimensions, const Tensor &x, const IntList &kernel,
+                                        const IntList &stride, const IntList &padding, const IntList &dilation,
+                                        bool ceil_mode, const char *name, const Location &where);
+BURIN_API Tensor maxUnpool(size_t dimensions, const Tensor &x, const Tensor &indices, const IntList &kernel,
+                           const IntList &stride, const IntList &padding, const Shape &output_size, const char *name,
+                           const Location &where);
+BURIN_API Tensor lpPool(size_t dimensions, const Tensor &x, double p, const IntList &kernel, const IntList &stride,
+                        bool ceil_mode, const char *name, const Location &where);
+BURIN_API Tensor avgPoolOf(size_t dimensions, const Tensor &x, const IntList &kernel, const IntList &stride,
+                           const IntList &padding, bool ceil_mode, bool count_include_pad, const char *name,
+                           const Location &where);
 BURIN_API Tensor adaptiveMaxPool(const char *name, size_t dimensions, const Tensor &x, const IntList &size,
                                  const Location &where);
 BURIN_API Tensor batchNorm(const Tensor &x, const Tensor &mean, const Tensor &variance, const Tensor &weight,
@@ -370,6 +381,31 @@ BURIN_API Tensor rms_norm(const Tensor &x, std::initializer_list<int64_t> normal
                           Location where = Location::current());
 /// Dropout of whole channels of x [N, C, …]. As torch.nn.functional.dropout1d, dropout2d and dropout3d.
 BURIN_API Tensor dropout2d(const Tensor &x, double p = 0.5, bool training = true, Location where = Location::current());
+inline Tensor dropout1d(const Tensor &x, double p = 0.5, bool training = true, Location where = Location::current()) {
+  return dropout2d(x, p, training, where);
+}
+inline Tensor dropout3d(const Tensor &x, double p = 0.5, bool training = true, Location where = Location::current()) {
+  return dropout2d(x, p, training, where);
+}
+/// Dropout that keeps mean 0 and variance 1: dropped elements become the value that selu() approaches at -infinity, and
+/// all are scaled and shifted. As torch.nn.functional.alpha_dropout; of whole channels, feature_alpha_dropout.
+BURIN_API Tensor alpha_dropout(const Tensor &x, double p = 0.5, bool training = true,
+                               Location where = Location::current());
+BURIN_API Tensor feature_alpha_dropout(const Tensor &x, double p = 0.5, bool training = true,
+                                       Location where = Location::current());
+/// A sample of softmax(logits / tau) as probabilities along `axis` (Gumbel-softmax, Jang et al. 2017); with `hard`, 1
+/// at the largest and 0 elsewhere, with the gradient of the probabilities. The numbers are those of the default
+/// generator. Throws unless tau > 0. As torch.nn.functional.gumbel_softmax.
+BURIN_API Tensor gumbel_softmax(const Tensor &logits, double tau = 1, bool hard = false, int64_t axis = -1,
+                                Location where = Location::current());
+/// x where it is not negative, else a * x: with `training`, a is uniform in [lower, upper) per element, else their
+/// mean. As torch.nn.functional.rrelu.
+BURIN_API Tensor rrelu(const Tensor &x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false,
+                       Location where = Location::current());
+/// x / (k + alpha * mean of the squares of `size` channels around each one)^beta, for x [N, C, …]; channels outside
+/// count as 0. As torch.nn.functional.local_response_norm.
+BURIN_API Tensor local_response_norm(const Tensor &x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                                     double k = 1, Location where = Location::current());
 /// Interleaves `groups` groups of channels of x [N, C, …]. As torch.nn.functional.channel_shuffle.
 BURIN_API Tensor channel_shuffle(const Tensor &x, int64_t groups, Location where = Location::current());
 
@@ -390,12 +426,36 @@ BURIN_API Tensor channel_shuffle(const Tensor &x, int64_t groups, Location where
                           "conv_transpose" #dimensions "d", where);                                                    \
   }                                                                                                                    \
   inline Tensor max_pool##dimensions##d(const Tensor &x, const IntList &kernel, const IntList &stride = {},            \
-                                        const IntList &padding = 0, Location where = Location::current()) {            \
-    return detail::poolOf(dimensions, true, x, kernel, stride, padding, "max_pool" #dimensions "d", where);            \
+                                        const IntList &padding = 0, const IntList &dilation = 1,                       \
+                                        bool ceil_mode = false, Location where = Location::current()) {                \
+    return detail::maxPoolOf(dimensions, x, kernel, stride, padding, dilation, ceil_mode, "max_pool" #dimensions "d",  \
+                             where);                                                                                   \
+  }                                                                                                                    \
+  /* Also the position of each largest element, the first one of equals, in the flattened spatial dimensions: i64. */  \
+  inline SortResult max_pool##dimensions##d_with_indices(                                                              \
+      const Tensor &x, const IntList &kernel, const IntList &stride = {}, const IntList &padding = 0,                  \
+      const IntList &dilation = 1, bool ceil_mode = false, Location where = Location::current()) {                     \
+    return detail::maxPoolWithIndices(dimensions, x, kernel, stride, padding, dilation, ceil_mode,                     \
+                                      "max_pool" #dimensions "d_with_indices", where);                                 \
+  }                                                                                                                    \
+  /* Elements back at their positions, zeros elsewhere; `output_size`: the spatial sizes, or those of the pool's       \
+   * input. */                                                                                                         \
+  inline Tensor max_unpool##dimensions##d(const Tensor &x, const Tensor &indices, const IntList &kernel,               \
+                                          const IntList &stride = {}, const IntList &padding = 0,                      \
+                                          const Shape &output_size = {}, Location where = Location::current()) {       \
+    return detail::maxUnpool(dimensions, x, indices, kernel, stride, padding, output_size,                             \
+                             "max_unpool" #dimensions "d", where);                                                     \
+  }                                                                                                                    \
+  /* The sum of the elements of each window to the power p, to the power 1 / p. */                                     \
+  inline Tensor lp_pool##dimensions##d(const Tensor &x, double p, const IntList &kernel, const IntList &stride = {},   \
+                                       bool ceil_mode = false, Location where = Location::current()) {                 \
+    return detail::lpPool(dimensions, x, p, kernel, stride, ceil_mode, "lp_pool" #dimensions "d", where);              \
   }                                                                                                                    \
   inline Tensor avg_pool##dimensions##d(const Tensor &x, const IntList &kernel, const IntList &stride = {},            \
-                                        const IntList &padding = 0, Location where = Location::current()) {            \
-    return detail::poolOf(dimensions, false, x, kernel, stride, padding, "avg_pool" #dimensions "d", where);           \
+                                        const IntList &padding = 0, bool ceil_mode = false,                            \
+                                        bool count_include_pad = true, Location where = Location::current()) {         \
+    return detail::avgPoolOf(dimensions, x, kernel, stride, padding, ceil_mode, count_include_pad,                     \
+                             "avg_pool" #dimensions "d", where);                                                       \
   }                                                                                                                    \
   /* The largest element of each window, as many windows as `size` says; x [N, C, spatial…] or [C, spatial…]. */       \
   inline Tensor adaptive_max_pool##dimensions##d(const Tensor &x, const IntList &size,                                 \

@@ -151,6 +151,22 @@ public:
 
 #include "burin/tensor/composed_methods.h"
 
+  // ---- properties under PyTorch's names
+  int64_t ndimension(Location where = Location::current()) const { return rank(where); }
+  bool is_floating_point(Location where = Location::current()) const { return isFloat(dtype(where)); }
+  /// Bytes of an element, and of all elements.
+  int64_t element_size(Location where = Location::current()) const { return int64_t(byteWidth(dtype(where))); }
+  Size nbytes(Location where = Location::current()) const { return numel(where) * element_size(where); }
+  /// Always: tensors are dense and row-major.
+  bool is_contiguous() const { return true; }
+  /// t() as matrices, and with all dimensions reversed. As torch.Tensor.mT, T.
+  Tensor mT(Location where = Location::current()) const { return t(where); }
+  Tensor T(Location where = Location::current()) const;
+  /// The first of data(); the elements must not be changed.
+  template <Arithmetic U> const U *data_ptr(Location where = Location::current()) const {
+    return data<U>(where).data();
+  }
+
   // ---- methods that differ from the op of the same name
   Tensor to(DType dtype, Location where = Location::current()) const;
   /// The same elements on a device: copied, without waiting, unless they are there. Gradients flow back. In a traced
@@ -195,7 +211,19 @@ public:
   /// undefined, replaces the gradient. As torch.Tensor.register_hook.
   void register_hook(std::function<Tensor(const Tensor &gradient)> hook, Location where = Location::current()) const;
 
-  // ---- in-place operators: assign a new value of the same shape and element type
+  // ---- in-place operators and methods: assign a new value of the same shape and element type. Return the handle
+  Tensor &add_(const detail::Operand &other) & { return *this += other; }
+  Tensor &sub_(const detail::Operand &other) & { return *this -= other; }
+  Tensor &mul_(const detail::Operand &other) & { return *this *= other; }
+  Tensor &div_(const detail::Operand &other) & { return *this /= other; }
+  /// All elements become `value`, 0, or those of `source`, which broadcasts and is converted.
+  Tensor &fill_(const detail::Operand &value) &;
+  Tensor &zero_(Location where = Location::current()) &;
+  Tensor &copy_(const detail::Operand &source) &;
+  Tensor &clamp_(const Tensor &low, const Tensor &high, Location where = Location::current()) &;
+  Tensor &masked_fill_(const Tensor &mask, const Tensor &value, Location where = Location::current()) &;
+  /// set(indices, value), or with `accumulate`, adds it.
+  Tensor &index_put_(const Indices &indices, const detail::Operand &value, bool accumulate = false) &;
   Tensor &operator+=(const detail::Operand &) &;
   Tensor &operator-=(const detail::Operand &) &;
   Tensor &operator*=(const detail::Operand &) &;
@@ -281,6 +309,13 @@ BURIN_API Tensor operator>>(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator-(const detail::Operand &);
 BURIN_API Tensor operator!(const detail::Operand &);
 BURIN_API Tensor operator~(const detail::Operand &);
+
+/// "f32"
+BURIN_API std::ostream &operator<<(std::ostream &, DType);
+/// The element type of results with operands of both types. As torch.promote_types.
+BURIN_API DType promote_types(DType a, DType b);
+/// The same for these operands, of which C++ numbers count by their class only. As torch.result_type.
+BURIN_API DType result_type(const Tensor &x, const Tensor &y, Location where = Location::current());
 
 /// Waits for all enqueued work; throws the first error not yet thrown, with the line that enqueued the op.
 BURIN_API void synchronize(Location where = Location::current());

@@ -1,8 +1,11 @@
 // Layers as functions.
 #include "burin/functional.h"
 #include "burin/tensor/creation.h"
+#include "burin/training/gradients.h"
 #include "frontend/nn/Layer.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/composed/Composed.h"
+#include <cmath>
 
 namespace burin {
 
@@ -48,6 +51,77 @@ Tensor channel_shuffle(const Tensor &x, int64_t groups, Location where) {
   apart[1] = floordiv(shape[1], groups);
   apart.insert(apart.begin() + 1, Dim(groups));
   return reshape(swapaxes(reshape(x, apart), 1, 2), shape);
+}
+
+/// alpha_dropout with one random choice per element of `shape`, which broadcasts to that of x.
+static Tensor alphaDropped(const Tensor &x, double p, const Shape &shape) {
+  if (p == 1)
+    return x * 0.0;
+  // What selu() approaches at -infinity, and the scale and the shift that restore variance 1 and mean 0.
+  constexpr double lowest = -1.0507009873554804934193349852946 * 1.6732632423543772848170429916717;
+  const double scale = 1 / std::sqrt((lowest * lowest * p + 1) * (1 - p)), shift = -scale * lowest * p;
+  const Tensor keep = rand(shape, DType::f32) >= p;
+  return burin::where(keep, x * scale, lowest * scale) + shift;
+}
+Tensor alpha_dropout(const Tensor &x, double p, bool training, Location where) {
+  LocationScope scope(inScope(where));
+  nn::requireProbability(p, "alpha_dropout", where);
+  Beside beside(x, where);
+  return training && p > 0 ? alphaDropped(x, p, x.shape()) : detail::dropout(x, p, where);
+}
+Tensor feature_alpha_dropout(const Tensor &x, double p, bool training, Location where) {
+  LocationScope scope(inScope(where));
+  nn::requireProbability(p, "feature_alpha_dropout", where);
+  Shape shape = x.shape();
+  if (shape.size() < 2)
+    throw Error(inScope(where), "feature_alpha_dropout", "x is " + str(x.spec()) + ", but must be [N, C, …]");
+  std::fill(shape.begin() + 2, shape.end(), Dim(1));
+  Beside beside(x, where);
+  return training && p > 0 ? alphaDropped(x, p, shape) : detail::dropout(x, p, where);
+}
+
+Tensor gumbel_softmax(const Tensor &logits, double tau, bool hard, int64_t axis, Location where) {
+  LocationScope scope(inScope(where));
+  if (!isFloat(logits.dtype()) || !(tau > 0))
+    throw Error(inScope(where), "gumbel_softmax",
+                "it takes floats and a positive temperature, not " + str(logits.spec()) + " and " +
+                    std::to_string(tau));
+  axis = axisOf(logits, axis, "gumbel_softmax");
+  Beside beside(logits, where);
+  const DType dtype = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  // An exponential number is 0 with a small probability; its logarithm would be infinite.
+  const Tensor noise = -log(maximum(default_generator().exponential(logits.shape(), 1, dtype), 1e-37));
+  const Tensor soft = softmax((logits.to(dtype) + noise) / tau, axis).to(logits.dtype());
+  if (!hard)
+    return soft;
+  const Tensor isLargest = iota(soft.shape(), DType::i64, axis) == argmax(soft, axis, true);
+  return isLargest.to(soft.dtype()) - detach(soft) + soft;
+}
+
+Tensor rrelu(const Tensor &x, double lower, double upper, bool training, Location where) {
+  LocationScope scope(inScope(where));
+  if (!(lower <= upper))
+    throw Error(inScope(where), "rrelu",
+                "lower " + std::to_string(lower) + " must not be above upper " + std::to_string(upper));
+  if (!training)
+    return leaky_relu(x, (lower + upper) / 2);
+  Beside beside(x, where);
+  return burin::where(x >= 0, x, x * uniform(x.shape(), lower, upper, x.dtype()));
+}
+
+Tensor local_response_norm(const Tensor &x, int64_t size, double alpha, double beta, double k, Location where) {
+  LocationScope scope(inScope(where));
+  if (x.rank() < 3 || size < 1)
+    throw Error(inScope(where), "local_response_norm",
+                "x is " + str(x.spec()) + " and the size " + std::to_string(size) +
+                    ", but they must be [N, C, …] of 3 dimensions or more, and positive");
+  IntList low = std::vector<int64_t>(size_t(x.rank()), 0), high = low;
+  low[1] = size / 2, high[1] = (size - 1) / 2;
+  const Tensor squares = burin::pad(x * x, low, high);
+  Tensor sum = narrow(squares, 1, 0, x.shape()[1]);
+  for (int64_t i = 1; i < size; ++i)
+    sum = sum + narrow(squares, 1, i, x.shape()[1]);
+  return x / pow(sum * (alpha / double(size)) + k, beta);
 }
 
 } // namespace burin

@@ -201,6 +201,80 @@ Tensor PReLU::operator()(const Tensor &given, Location where) const {
   return burin::where(x > 0, x, x * slope);
 }
 
+// ---- functions as layers
+
+LocalResponseNorm::LocalResponseNorm(int64_t size, double alpha, double beta, double k, Location where)
+    : Module("LocalResponseNorm", where), size(size), alpha(alpha), beta(beta), k(k) {
+  requireSize(size, 1, "size", "LocalResponseNorm", where);
+  describe(text(size));
+}
+Tensor LocalResponseNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return local_response_norm(x, size, alpha, beta, k, where);
+}
+
+AlphaDropout::AlphaDropout(double p, Location where) : Module("AlphaDropout", where), p(p) {
+  requireProbability(p, "AlphaDropout", where);
+}
+Tensor AlphaDropout::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return alpha_dropout(x, p, is_training(), where);
+}
+
+RReLU::RReLU(double lower, double upper, Location where) : Module("RReLU", where), lower(lower), upper(upper) {
+  require(lower <= upper, "RReLU", "lower must not be above upper", where);
+}
+Tensor RReLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return rrelu(x, lower, upper, is_training(), where);
+}
+
+ChannelShuffle::ChannelShuffle(int64_t groups, Location where) : Module("ChannelShuffle", where), groups(groups) {
+  requireSize(groups, 1, "groups", "ChannelShuffle", where);
+  describe(text(groups));
+}
+Tensor ChannelShuffle::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return channel_shuffle(x, groups, where);
+}
+
+Unfold::Unfold(IntList kernel, IntList dilation, IntList padding, IntList stride, Location where)
+    : Module("Unfold", where), kernel(std::move(kernel)), dilation(std::move(dilation)), padding(std::move(padding)),
+      stride(std::move(stride)) {
+  describe(text(this->kernel));
+}
+Tensor Unfold::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return unfold(x, kernel, dilation, padding, stride, where);
+}
+Fold::Fold(Shape output_size, IntList kernel, IntList dilation, IntList padding, IntList stride, Location where)
+    : Module("Fold", where), output_size(std::move(output_size)), kernel(std::move(kernel)),
+      dilation(std::move(dilation)), padding(std::move(padding)), stride(std::move(stride)) {
+  describe(text(this->kernel));
+}
+Tensor Fold::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return fold(x, output_size, kernel, dilation, padding, stride, where);
+}
+
+CosineSimilarity::CosineSimilarity(int64_t axis, double eps, Location where)
+    : Module("CosineSimilarity", where), axis(axis), eps(eps) {
+  requireEpsilon(eps, "CosineSimilarity", where);
+}
+Tensor CosineSimilarity::operator()(const Tensor &x, const Tensor &y, Location where) const {
+  ModuleScope inModule(*this);
+  return cosine_similarity(x, y, axis, eps, where);
+}
+PairwiseDistance::PairwiseDistance(double p, double eps, bool keepdims, Location where)
+    : Module("PairwiseDistance", where), p(p), eps(eps), keepdims(keepdims) {
+  requireNumber(p, "p", "PairwiseDistance", where);
+  requireEpsilon(eps, "PairwiseDistance", where);
+}
+Tensor PairwiseDistance::operator()(const Tensor &x, const Tensor &y, Location where) const {
+  ModuleScope inModule(*this);
+  return pairwise_distance(x, y, p, eps, keepdims, where);
+}
+
 // ---- dropout
 
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {

@@ -47,15 +47,15 @@ void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
                     shapeOfInput(dimensions));
 }
 
-void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
-  num_batches_tracked.set(num_batches_tracked + 1);
+void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) const {
+  Parameter count = num_batches_tracked, runningMean = running_mean, runningVariance = running_var; // handles
+  count.set(count + 1);
   // An average over all batches so far gives them equal weights.
-  trackStatistics(running_mean, running_var, valuesPerChannel(x), mean, variance,
-                  options.momentum ? full({}, *options.momentum, mean.dtype())
-                                   : 1.0 / num_batches_tracked->to(mean.dtype()));
+  trackStatistics(runningMean, runningVariance, valuesPerChannel(x), mean, variance,
+                  options.momentum ? full({}, *options.momentum, mean.dtype()) : 1.0 / count->to(mean.dtype()));
 }
 
-Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
+Tensor BatchNormNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   LocationScope scope(detail::inScope(where));
   const Location place = detail::inScope(where);
@@ -107,15 +107,16 @@ void InstanceNormNd::checkInput(const Tensor &x, const Dim &pixels, const Locati
 }
 
 /// Means over the images of the batch enter the running statistics, of variances without bias.
-void InstanceNormNd::update(const Tensor &x, const Dim &pixels) {
+void InstanceNormNd::update(const Tensor &x, const Dim &pixels) const {
+  Parameter runningMean = running_mean, runningVariance = running_var; // handles
   IntList spatial;
   for (int64_t i = 2; i < x.rank(); ++i)
     spatial.push_back(i);
-  trackStatistics(running_mean, running_var, pixels, reduce_mean(reduce_mean(x, spatial), {0}),
+  trackStatistics(runningMean, runningVariance, pixels, reduce_mean(reduce_mean(x, spatial), {0}),
                   reduce_mean(reduce_var(x, spatial, false, 0), {0}), full({}, options.momentum, x.dtype()));
 }
 
-Tensor InstanceNormNd::operator()(const Tensor &x, Location where) {
+Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   LocationScope scope(detail::inScope(where));
   const Location place = detail::inScope(where);

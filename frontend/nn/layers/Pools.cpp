@@ -34,6 +34,12 @@ Tensor MaxPoolNd::operator()(const Tensor &x, Location where) const {
   return max_pool(x, kernel, options.stride, options.padding, options.dilation, options.ceil_mode, "nchw", where);
 }
 
+SortResult MaxPoolNd::forward_with_indices(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return detail::maxPoolWithIndices(kernel.size(), x, kernel, options.stride, options.padding, options.dilation,
+                                    options.ceil_mode, kind().c_str(), where);
+}
+
 AvgPoolNd::AvgPoolNd(const char *kind, size_t dimensions, IntList size, AvgPoolOptions given, const Location &where)
     : Module(kind, where), kernel(perDimension(std::move(size), dimensions, 1, kind, "kernel", where)),
       options(std::move(given)) {
@@ -76,6 +82,31 @@ AdaptiveMaxPoolNd::AdaptiveMaxPoolNd(const char *kind, size_t dimensions, IntLis
 Tensor AdaptiveMaxPoolNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return detail::adaptiveMaxPool(kind().c_str(), output.size(), x, output, where);
+}
+
+MaxUnpoolNd::MaxUnpoolNd(const char *kind, size_t dimensions, IntList size, IntList givenStride, IntList givenPadding,
+                         const Location &where)
+    : Module(kind, where), kernel(perDimension(std::move(size), dimensions, 1, kind, "kernel", where)),
+      stride(std::move(givenStride)), padding(std::move(givenPadding)) {
+  describe(text(kernel));
+  requireWindow({stride, padding, {}}, dimensions, kind, where);
+}
+Tensor MaxUnpoolNd::operator()(const Tensor &x, const Tensor &indices, const Shape &output_size, Location where) const {
+  ModuleScope inModule(*this);
+  return detail::maxUnpool(kernel.size(), x, indices, kernel, stride, padding, output_size, kind().c_str(), where);
+}
+
+LPPoolNd::LPPoolNd(const char *kind, size_t dimensions, double p, IntList size, IntList givenStride, bool ceil_mode,
+                   const Location &where)
+    : Module(kind, where), p(p), kernel(perDimension(std::move(size), dimensions, 1, kind, "kernel", where)),
+      stride(std::move(givenStride)), ceil_mode(ceil_mode) {
+  require(p > 0, kind, "the power must be positive", where);
+  describe(text(kernel));
+  requireWindow({stride, {}, {}}, dimensions, kind, where);
+}
+Tensor LPPoolNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return detail::lpPool(kernel.size(), x, p, kernel, stride, ceil_mode, kind().c_str(), where);
 }
 
 } // namespace burin::nn

@@ -1,4 +1,5 @@
 #include "burin/functional.h"
+#include "burin/graph/control.h"
 #include "frontend/tensor/composed/Composed.h"
 #include <cmath>
 #include <numbers>
@@ -120,6 +121,46 @@ bool equal(const Tensor &x, const Tensor &y, Location where) {
   if (x.shape(where) != y.shape(where))
     return false;
   return eq(x, y, where).all({}, false, where).item<bool>(where);
+}
+
+/// |x| and |y| with their common shape and element type; throws unless they are integers.
+static std::pair<Tensor, Tensor> magnitudes(const Tensor &x, const Tensor &y, const char *op, const Location &where) {
+  for (const Tensor *operand : {&x, &y})
+    if (!isInteger(operand->dtype()))
+      throw Error(inScope(where), op, "it takes integers, not " + str(operand->spec()) + "; convert: to(i64)");
+  const DType dtype = result_type(x, y);
+  const Tensor a = x.to(dtype), b = y.to(dtype), none = (a - a) + (b - b); // zeros of the common shape
+  return {abs(a + none), abs(b + none)};
+}
+/// Euclid's algorithm.
+static Tensor divisorOf(const Tensor &a, const Tensor &b) {
+  auto isLeft = [](const Tensor &, const Tensor &rest) { return any(rest != 0); };
+  auto step = [](const Tensor &divisor, const Tensor &rest) {
+    Tensor isDone = rest == 0;
+    return std::pair{burin::where(isDone, divisor, rest), burin::where(isDone, rest, remainder(divisor, rest))};
+  };
+  return while_loop(isLeft, step, std::pair{a, b}).first;
+}
+Tensor gcd(const Tensor &x, const Tensor &y, Location where) {
+  LocationScope scope(inScope(where));
+  auto [a, b] = magnitudes(x, y, "gcd", where);
+  return divisorOf(a, b);
+}
+Tensor lcm(const Tensor &x, const Tensor &y, Location where) {
+  LocationScope scope(inScope(where));
+  auto [a, b] = magnitudes(x, y, "lcm", where);
+  return floor_divide(a, maximum(divisorOf(a, b), 1)) * b;
+}
+
+Tensor renorm(const Tensor &x, double p, int64_t axis, double maxnorm, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "renorm");
+  Axes others;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis)
+      others.push_back(i);
+  const Tensor size = others.empty() ? abs(x) : norm(x, p, others, true);
+  return x * burin::where(size > maxnorm, maxnorm / (size + 1e-7), 1.0);
 }
 
 Tensor relu6(const Tensor &x, Location where) { return clamp(x, 0, 6, where); }

@@ -229,6 +229,30 @@ std::vector<Tensor> tensor_split(const Tensor &x, int64_t count, int64_t axis, L
     pieces.push_back(x.slice(axis, each * i + min(more, i), each * (i + 1) + min(more, i + 1)));
   return pieces;
 }
+/// `count` pieces of one size along `axis`.
+static std::vector<Tensor> equalPieces(const Tensor &x, int64_t count, int64_t axis, const char *op,
+                                       const Location &where) {
+  LocationScope scope(inScope(where));
+  if (x.rank() <= axis)
+    throw Error(inScope(where), op, str(x.spec()) + " has no dimension " + std::to_string(axis));
+  const Dim size = x.shape()[size_t(axis)];
+  if (count < 1 || (size.isStatic() && size.value() % count))
+    throw Error(inScope(where), op,
+                std::to_string(count) + " pieces do not divide dimension " + std::to_string(axis) + " of " +
+                    str(x.spec()) + "; tensor_split() makes pieces of different sizes");
+  return tensor_split(x, count, axis);
+}
+std::vector<Tensor> hsplit(const Tensor &x, int64_t count, Location where) {
+  return equalPieces(x, count, x.rank(where) == 1 ? 0 : 1, "hsplit", where);
+}
+std::vector<Tensor> vsplit(const Tensor &x, int64_t count, Location where) {
+  if (x.rank(where) < 2)
+    throw Error(inScope(where), "vsplit", "it splits tensors of 2 dimensions or more, not " + str(x.spec(where)));
+  return equalPieces(x, count, 0, "vsplit", where);
+}
+std::vector<Tensor> dsplit(const Tensor &x, int64_t count, Location where) {
+  return equalPieces(x, count, 2, "dsplit", where);
+}
 Tensor cartesian_prod(const std::vector<Tensor> &xs, Location where) {
   LocationScope scope(inScope(where));
   std::vector<Tensor> columns;
@@ -335,14 +359,6 @@ Tensor detail::convOf(size_t dimensions, bool transposed, const Tensor &x, const
   if (transposed)
     return conv_transpose(x, weight, bias, stride, padding, {}, groups, more, where);
   return conv(x, weight, bias, stride, padding, more, groups, "nchw", where);
-}
-Tensor detail::poolOf(size_t dimensions, bool isMax, const Tensor &x, const IntList &kernel, const IntList &stride,
-                      const IntList &padding, const char *name, const Location &where) {
-  requireDimensions(dimensions, x, name, where);
-  const IntList sizes = kernel.size() == 1 ? IntList(std::vector<int64_t>(dimensions, kernel[0])) : kernel;
-  if (isMax)
-    return max_pool(x, sizes, stride, padding, {}, false, "nchw", where);
-  return avg_pool(x, sizes, stride, padding, {}, false, true, "nchw", where);
 }
 
 } // namespace burin

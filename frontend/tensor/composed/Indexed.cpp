@@ -69,6 +69,84 @@ Tensor index_fill(const Tensor &x, int64_t axis, const Tensor &indices, const Te
   return scatter(x, at, broadcast_to(cast(value, x.dtype()), at.shape()), axis);
 }
 
+Tensor index_reduce(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                    const std::string &reduce, bool include_self, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "index_reduce");
+  if (reduce == "sum")
+    throw Error(inScope(where), "index_reduce", "the reduction \"sum\" is index_add()");
+  return scatter_reduce(x, axis, alongAxis(indices, axis, updates.shape(), x, "index_reduce", where), updates, reduce,
+                        include_self);
+}
+
+/// `src` in the element type of x, after a check that it has the shape of the part of x that it replaces.
+static Tensor replacement(const Tensor &x, const Tensor &src, const Tensor &part, const char *op,
+                          const Location &where) {
+  bool fits = src.rank() == part.rank();
+  for (size_t i = 0; fits && i < src.shape().size(); ++i)
+    fits = mayEqual(src.shape()[i], part.shape()[i]);
+  if (!fits)
+    throw Error(inScope(where), op,
+                "the source is " + str(src.spec()) + ", but the part of " + str(x.spec()) +
+                    " that it replaces has the " + "shape " + str(part.shape()));
+  return src.to(x.dtype());
+}
+Tensor select_scatter(const Tensor &x, const Tensor &src, int64_t axis, int64_t index, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "select_scatter");
+  const Tensor values = replacement(x, src, select(x, axis, index), "select_scatter", where);
+  Indices at{{}, where};
+  at.list.assign(size_t(axis), Slice());
+  at.list.emplace_back(index);
+  return x.index_put(at, values);
+}
+Tensor slice_scatter(const Tensor &x, const Tensor &src, int64_t axis, const Dim &start, const std::optional<Dim> &end,
+                     int64_t step, Location where) {
+  LocationScope scope(inScope(where));
+  axis = axisOf(x, axis, "slice_scatter");
+  const Tensor values = replacement(x, src, x.slice(axis, start, end, step), "slice_scatter", where);
+  Indices at{{}, where};
+  at.list.assign(size_t(axis), Slice());
+  at.list.emplace_back(Slice(start, end ? Slice::Bound(*end) : Slice::Bound(), step));
+  return x.index_put(at, values);
+}
+Tensor diagonal_scatter(const Tensor &x, const Tensor &src, int64_t offset, int64_t axis1, int64_t axis2,
+                        Location where) {
+  LocationScope scope(inScope(where));
+  const Tensor values = replacement(x, src, diagonal(x, offset, axis1, axis2), "diagonal_scatter", where);
+  axis1 = axisOf(x, axis1, "diagonal_scatter"), axis2 = axisOf(x, axis2, "diagonal_scatter");
+  IntList order; // both dimensions at the end
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis1 && i != axis2)
+      order.push_back(i);
+  order.insert(order.end(), {axis1, axis2});
+  IntList back = std::vector<int64_t>(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[size_t(order[i])] = int64_t(i);
+  const Tensor last = transpose(x, order);
+  const Dim &rows = last.shape()[order.size() - 2], &columns = last.shape().back();
+  const Tensor row = unsqueeze(arange(rows), 1), isOnIt = arange(columns) - row == offset;
+  // Row i of the diagonal's elements begins where the diagonal enters the matrix.
+  const Dim count = values.shape().back();
+  Tensor number = minimum(maximum(row - std::max<int64_t>(-offset, 0), 0), Tensor(count) - 1);
+  Tensor byRow = unsqueeze(take(values, reshape(number, {rows}), -1), -1);
+  return transpose(burin::where(isOnIt, byRow, last), back);
+}
+
+std::vector<Tensor> unravel_index(const Tensor &indices, const Shape &shape, Location where) {
+  LocationScope scope(inScope(where));
+  if (!isInteger(indices.dtype()))
+    throw Error(inScope(where), "unravel_index", "positions are integers, not " + str(indices.spec()));
+  std::vector<Tensor> coordinates(shape.size());
+  Tensor rest = indices.to(DType::i64);
+  for (size_t i = shape.size(); i-- > 0;) {
+    const Tensor size = sizeTensor(shape[i]);
+    coordinates[i] = remainder(rest, size);
+    rest = floor_divide(rest, size);
+  }
+  return coordinates;
+}
+
 Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t axis, Location where) {
   LocationScope scope(inScope(where));
   axis = axisOf(x, axis, "take_along_dim");

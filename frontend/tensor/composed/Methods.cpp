@@ -224,6 +224,49 @@ Tensor Tensor::argwhere(Location where) const { return burin::argwhere(*this, wh
 Tensor Tensor::kthvalue(const Dim &k, int64_t axis, bool keepdims, Location where) const {
   return burin::kthvalue(*this, k, axis, keepdims, where);
 }
+Tensor Tensor::nanquantile(double q, Location where) const { return burin::nanquantile(*this, q, where); }
+Tensor Tensor::nanquantile(double q, int64_t axis, bool keepdims, Location where) const {
+  return burin::nanquantile(*this, q, axis, keepdims, where);
+}
+Tensor Tensor::nanmedian(Location where) const { return burin::nanmedian(*this, where); }
+Tensor Tensor::nanmedian(int64_t axis, bool keepdims, Location where) const {
+  return burin::nanmedian(*this, axis, keepdims, where);
+}
+SortResult Tensor::mode(int64_t axis, bool keepdims, Location where) const {
+  return burin::mode(*this, axis, keepdims, where);
+}
+Tensor Tensor::logcumsumexp(int64_t axis, Location where) const { return burin::logcumsumexp(*this, axis, where); }
+Tensor Tensor::gcd(const Tensor &other, Location where) const { return burin::gcd(*this, other, where); }
+Tensor Tensor::lcm(const Tensor &other, Location where) const { return burin::lcm(*this, other, where); }
+Tensor Tensor::addmv(const Tensor &a, const Tensor &b, double beta, double alpha, Location where) const {
+  return burin::addmv(*this, a, b, beta, alpha, where);
+}
+Tensor Tensor::addr(const Tensor &a, const Tensor &b, double beta, double alpha, Location where) const {
+  return burin::addr(*this, a, b, beta, alpha, where);
+}
+Tensor Tensor::renorm(double p, int64_t axis, double maxnorm, Location where) const {
+  return burin::renorm(*this, p, axis, maxnorm, where);
+}
+Tensor Tensor::index_reduce(int64_t axis, const Tensor &indices, const Tensor &updates, const std::string &reduce,
+                            bool include_self, Location where) const {
+  return burin::index_reduce(*this, axis, indices, updates, reduce, include_self, where);
+}
+Tensor Tensor::sum_to_size(const Shape &wanted, Location where) const {
+  LocationScope scope(detail::inScope(where));
+  const Shape sizes = shape();
+  const size_t added = sizes.size() - std::min(sizes.size(), wanted.size());
+  Axes axes;
+  bool fits = wanted.size() <= sizes.size();
+  for (size_t i = 0; fits && i < sizes.size(); ++i)
+    if (i < added || (wanted[i - added] == Dim(1) && sizes[i] != Dim(1)))
+      axes.push_back(int64_t(i));
+    else
+      fits = mayEqual(wanted[i - added], sizes[i]);
+  if (!fits)
+    throw Error(detail::inScope(where), "sum_to_size",
+                burin::str(wanted) + " does not broadcast to " + burin::str(spec()));
+  return axes.empty() ? *this : burin::reshape(burin::sum(*this, axes), wanted);
+}
 SortResult Tensor::cummax(int64_t axis, Location where) const { return burin::cummax(*this, axis, where); }
 SortResult Tensor::cummin(int64_t axis, Location where) const { return burin::cummin(*this, axis, where); }
 std::vector<Tensor> Tensor::tensor_split(int64_t count, int64_t axis, Location where) const {

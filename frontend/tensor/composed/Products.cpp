@@ -1,3 +1,4 @@
+#include "burin/functional.h"
 #include "burin/tensor/reductions.h"
 #include "frontend/tensor/composed/Composed.h"
 #include "frontend/tensor/context/AutocastScope.h"
@@ -40,12 +41,24 @@ Tensor outer(const Tensor &x, const Tensor &y, Location where) {
   return unsqueeze(x, 1) * y;
 }
 
-Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
-  LocationScope scope(inScope(where));
-  Tensor product = matmul(a, b), added = detail::castForProduct(x, where);
+/// beta * x + alpha * product; without beta, x is not read.
+static Tensor weightedSum(const Tensor &x, Tensor product, double beta, double alpha, const Location &where) {
+  Tensor added = detail::castForProduct(x, where);
   if (alpha != 1)
     product = alpha * product;
   return beta == 0 ? product : (beta == 1 ? added : beta * added) + product;
+}
+Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
+  LocationScope scope(inScope(where));
+  return weightedSum(x, matmul(a, b), beta, alpha, where);
+}
+Tensor addmv(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
+  LocationScope scope(inScope(where));
+  return weightedSum(x, mv(a, b), beta, alpha, where);
+}
+Tensor addr(const Tensor &x, const Tensor &a, const Tensor &b, double beta, double alpha, Location where) {
+  LocationScope scope(inScope(where));
+  return weightedSum(x, outer(a, b), beta, alpha, where);
 }
 
 /// Throws unless `scale` is one f32 or has f32 of the sizes `each`, of which one is 1.
@@ -110,6 +123,18 @@ Tensor cdist(const Tensor &x, const Tensor &y, double p, Location where) {
     throw Error(inScope(where), "cdist",
                 "it takes [..., P, M] and [..., R, M], not " + str(x.spec()) + " and " + str(y.spec()));
   return norm(unsqueeze(x, -2) - unsqueeze(y, -3), p, -1);
+}
+
+Tensor pdist(const Tensor &x, double p, Location where) {
+  LocationScope scope(inScope(where));
+  if (x.rank() != 2)
+    throw Error(inScope(where), "pdist", "x is " + str(x.spec()) + ", but must be [N, M]");
+  // Pair number q has the row i for which i * (2 N - i - 1) / 2 <= q is largest: a quadratic equation, exact in f64.
+  const Dim rows = x.shape()[0], pairs = floordiv(rows * (rows - 1), 2);
+  const Tensor n = Tensor(rows).to(DType::f64), q = arange(pairs).to(DType::f64);
+  const Tensor i = n - 2 - floor(sqrt(4 * n * (n - 1) - 7 - 8 * q) / 2 - 0.5);
+  const Tensor j = q + i + 1 - n * (n - 1) / 2 + (n - i) * (n - i - 1) / 2;
+  return norm(take(x, i.to(DType::i64), 0) - take(x, j.to(DType::i64), 0), p, -1);
 }
 
 } // namespace burin

@@ -302,6 +302,22 @@ Tensor bincount(const Tensor &x, const Dim &minlength, Location where) {
   return sum((unsqueeze(arange(bins), 1) == flat).to(DType::i64), 1);
 }
 
+/// The tensor, repeated before and after its ends.
+static Tensor circular(const Tensor &x, const std::vector<int64_t> &low, const std::vector<int64_t> &high,
+                       const Location &where) {
+  Tensor result = x;
+  for (size_t i = 0; i < low.size(); ++i) {
+    const Dim &size = x.shape()[i];
+    if (size.isStatic() && std::max(low[i], high[i]) > size.value())
+      throw Error(inScope(where), "pad",
+                  "a circular padding of " + std::to_string(std::max(low[i], high[i])) + " is more than dimension " +
+                      std::to_string(i) + " of " + str(x.spec()) + " has elements");
+    if (low[i] || high[i])
+      result = take(result, remainder(arange(size + (low[i] + high[i])) - low[i], sizeTensor(size)), int64_t(i));
+  }
+  return result;
+}
+
 Tensor detail::padded(const Tensor &x, const Padding &padding, const std::string &mode, double value) {
   LocationScope scope(inScope(padding.where));
   const size_t rank = size_t(x.rank());
@@ -320,6 +336,8 @@ Tensor detail::padded(const Tensor &x, const Padding &padding, const std::string
     low[rank - 1 - i / 2] = padding.fromLast[i];
     high[rank - 1 - i / 2] = padding.fromLast[i + 1];
   }
+  if (mode == "circular")
+    return circular(x, low, high, padding.where);
   return burin::pad(x, low, high, mode == "replicate" ? "edge" : mode, value);
 }
 

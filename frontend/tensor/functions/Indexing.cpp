@@ -1,6 +1,7 @@
 #include "burin/tensor/indexing.h"
 #include "burin/ops.h"
 #include "burin/tensor/composed.h"
+#include "burin/tensor/creation.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/PartWrite.h"
 #include "ir/infer/Infer.h"
@@ -319,6 +320,29 @@ Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
         return *this = *std::move(whole);
   *this = scatteredAt(*this, indices, value.tensor, "set", where);
   return *this;
+}
+
+Tensor &Tensor::fill_(const detail::Operand &value) & {
+  const Location where = detail::inScope(value.where);
+  const TensorSpec mine = spec(where);
+  if (value.tensor.rank(where) != 0)
+    throw Error(where, "fill_", "the value must be one number, but is " + burin::str(value.tensor.spec(where)));
+  return *this = valuesFor(mine, mine.shape, value.tensor, where);
+}
+Tensor &Tensor::zero_(Location where) & { return *this = zeros_like(*this, where); }
+Tensor &Tensor::copy_(const detail::Operand &source) & {
+  const Location where = detail::inScope(source.where);
+  const TensorSpec mine = spec(where);
+  return *this = source.tensor.to(mine.dtype, where).broadcast_to(mine.shape, where);
+}
+Tensor &Tensor::clamp_(const Tensor &low, const Tensor &high, Location where) & {
+  return *this = clamp(low, high, where).to(dtype(where), where);
+}
+Tensor &Tensor::masked_fill_(const Tensor &mask, const Tensor &value, Location where) & {
+  return *this = masked_fill(mask, value, where);
+}
+Tensor &Tensor::index_put_(const Indices &indices, const detail::Operand &value, bool accumulate) & {
+  return accumulate ? *this = index_put(indices, value, true) : set(indices, value);
 }
 
 } // namespace burin

@@ -22,6 +22,8 @@ std::string Tensor::str(Location where) const {
   return rt::elementsText(state.spec.dtype, shape, buffer.data()) + "  " + burin::str(state.spec);
 }
 
+std::ostream &operator<<(std::ostream &out, DType dtype) { return out << name(dtype); }
+
 std::ostream &operator<<(std::ostream &out, const Tensor &tensor) { return out << tensor.str(Location()); }
 
 } // namespace burin

@@ -160,7 +160,7 @@ struct BatchNormOptions {
 /// statistics of x, and updates the stored ones; eval mode uses the stored ones. Training needs more than one value per
 /// feature. Source: Ioffe and Szegedy 2015, torch.nn.BatchNorm1d, BatchNorm2d, BatchNorm3d.
 struct BURIN_API BatchNormNd : Module {
-  Tensor operator()(const Tensor &x, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   Parameter weight, bias, running_mean, running_var, num_batches_tracked;
   BatchNormOptions options;
 
@@ -170,7 +170,7 @@ protected:
 
 private:
   void checkInput(const Tensor &x, const Location &where) const;
-  void update(const Tensor &x, const Tensor &mean, const Tensor &variance);
+  void update(const Tensor &x, const Tensor &mean, const Tensor &variance) const;
 };
 /// x [N, features] or [N, features, length].
 struct BURIN_API BatchNorm1d : BatchNormNd {
@@ -197,7 +197,7 @@ struct InstanceNormOptions {
 /// and a shift per channel. With `track_running_stats`, training mode averages the statistics of all images, and eval
 /// mode uses the averages. Source: torch.nn.InstanceNorm1d, InstanceNorm2d, InstanceNorm3d.
 struct BURIN_API InstanceNormNd : Module {
-  Tensor operator()(const Tensor &x, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   Parameter weight, bias, running_mean, running_var, num_batches_tracked;
   InstanceNormOptions options;
 
@@ -209,7 +209,7 @@ protected:
 
 private:
   void checkInput(const Tensor &x, const Dim &pixels, const Location &where) const;
-  void update(const Tensor &x, const Dim &pixels);
+  void update(const Tensor &x, const Dim &pixels) const;
 };
 /// x [N, features, length].
 struct BURIN_API InstanceNorm1d : InstanceNormNd {
@@ -269,6 +269,8 @@ struct PoolOptions {
 /// The largest element of each window of x [N, C, spatial…]. Source: torch.nn.MaxPool1d, MaxPool2d, MaxPool3d.
 struct BURIN_API MaxPoolNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  /// Also the positions that MaxUnpool takes, see max_pool2d_with_indices. As with return_indices=True.
+  SortResult forward_with_indices(const Tensor &x, Location where = Location::current()) const;
   IntList kernel;
   PoolOptions options;
 

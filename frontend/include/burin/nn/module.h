@@ -41,6 +41,15 @@ public:
   /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
   void requires_grad_(bool on, Location where = Location::current());
   operator Tensor() const { return value(); }
+  /// Those of the value.
+  Shape shape() const { return value().shape(); }
+  Shape sizes() const { return shape(); }
+  Size size(int64_t axis, Location where = Location::current()) const { return value().size(axis, where); }
+  Size numel() const { return value().numel(); }
+  int64_t dim() const { return value().rank(); }
+  DType dtype() const { return value().dtype(); }
+  Tensor grad(Location where = Location::current()) const { return value().grad(where); }
+  bool requires_grad() const { return value().requires_grad(); }
   auto operator->() const {
     struct Held {
       Tensor tensor;
@@ -158,6 +167,9 @@ private:
   std::shared_ptr<State> state;
 };
 
+/// The tree of modules: module.str().
+BURIN_API std::ostream &operator<<(std::ostream &, const Module &module);
+
 /// During its lifetime, calls of this thread belong to `module`, whose path errors, profiles and graphs show. All
 /// layers of burin have one; custom modules that call functions should, too. An error of a call in a module without one
 /// says after which module's call it comes.
@@ -235,6 +247,58 @@ public:
 
 private:
   std::shared_ptr<std::vector<M>> modules;
+};
+
+/// Modules of one type by names, in the order of insertion. As torch.nn.ModuleDict.
+template <std::derived_from<Module> M> class ModuleDict : public Module {
+public:
+  explicit ModuleDict(Location where = Location::current())
+      : Module("ModuleDict", where), modules(new std::vector<std::pair<std::string, M>>) {}
+  void insert(std::string name, M module, Location where = Location::current()) {
+    M registered = register_module(name, std::move(module), where);
+    modules->emplace_back(std::move(name), std::move(registered));
+  }
+  size_t size() const { return modules->size(); }
+  bool contains(std::string_view name) const { return find(name); }
+  const M &operator[](std::string_view name) const {
+    if (const M *module = find(name))
+      return *module;
+    throw Error(place(), "ModuleDict", "there is no module \"" + std::string(name) + "\"");
+  }
+  /// Over pairs of names and modules.
+  auto begin() const { return modules->begin(); }
+  auto end() const { return modules->end(); }
+
+private:
+  const M *find(std::string_view name) const {
+    for (const auto &[key, module] : *modules)
+      if (key == name)
+        return &module;
+    return nullptr;
+  }
+  std::shared_ptr<std::vector<std::pair<std::string, M>>> modules;
+};
+
+/// A list of parameters, named by position. As torch.nn.ParameterList.
+class ParameterList : public Module {
+public:
+  explicit ParameterList(Location where = Location::current())
+      : Module("ParameterList", where), list(new std::vector<Parameter>) {}
+  Parameter append(Tensor value, Location where = Location::current()) {
+    return list->emplace_back(register_parameter(std::to_string(list->size()), std::move(value), where));
+  }
+  size_t size() const { return list->size(); }
+  const Parameter &operator[](size_t i) const {
+    if (i >= size())
+      throw Error(place(), "ParameterList",
+                  "there is no parameter " + std::to_string(i) + " among " + std::to_string(size()));
+    return (*list)[i];
+  }
+  auto begin() const { return list->begin(); }
+  auto end() const { return list->end(); }
+
+private:
+  std::shared_ptr<std::vector<Parameter>> list;
 };
 
 } // namespace nn

@@ -229,8 +229,8 @@ struct Padding {
 namespace detail {
 BURIN_API Tensor padded(const Tensor &x, const Padding &padding, const std::string &mode, double value);
 }
-/// Pads with zeros, or by `mode`: "constant", "reflect", or "replicate" ("edge" in pad(x, low, high)). As
-/// torch.nn.functional.pad.
+/// Pads with zeros, or by `mode`: "constant", "reflect", "replicate" ("edge" in pad(x, low, high)), or "circular",
+/// which continues at the other end. As torch.nn.functional.pad.
 inline Tensor pad(const Tensor &x, const Padding &padding) { return detail::padded(x, padding, "constant", 0); }
 template <std::convertible_to<std::string> Mode>
 Tensor pad(const Tensor &x, const Padding &padding, const Mode &mode, double value = 0) {

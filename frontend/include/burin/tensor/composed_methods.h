@@ -173,6 +173,28 @@ Tensor unique(Location where = Location::current()) const;
 Tensor swapaxes(int64_t axis1, int64_t axis2, Location where = Location::current()) const;
 Tensor argwhere(Location where = Location::current()) const;
 Tensor kthvalue(const Dim &k, int64_t axis = -1, bool keepdims = false, Location where = Location::current()) const;
+Tensor nanquantile(double q, Location where = Location::current()) const;
+Tensor nanquantile(double q, int64_t axis, bool keepdims = false, Location where = Location::current()) const;
+Tensor nanmedian(Location where = Location::current()) const;
+Tensor nanmedian(int64_t axis, bool keepdims = false, Location where = Location::current()) const;
+SortResult mode(int64_t axis = -1, bool keepdims = false, Location where = Location::current()) const;
+Tensor logcumsumexp(int64_t axis, Location where = Location::current()) const;
+Tensor gcd(const Tensor &other, Location where = Location::current()) const;
+Tensor lcm(const Tensor &other, Location where = Location::current()) const;
+Tensor addmv(const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
+             Location where = Location::current()) const;
+Tensor addr(const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
+            Location where = Location::current()) const;
+Tensor renorm(double p, int64_t axis, double maxnorm, Location where = Location::current()) const;
+Tensor index_reduce(int64_t axis, const Tensor &indices, const Tensor &updates, const std::string &reduce,
+                    bool include_self = true, Location where = Location::current()) const;
+/// reshape() to the shape of another tensor, and sum() over broadcast dimensions, so that this shape is left. As
+/// torch.Tensor.reshape_as, sum_to_size.
+Tensor reshape_as(const Tensor &other, Location where = Location::current()) const { return view_as(other, where); }
+Tensor sum_to_size(const Shape &shape, Location where = Location::current()) const;
+template <std::integral T> Tensor sum_to_size(T size, Location where = Location::current()) const {
+  return sum_to_size(Shape{Dim(size)}, where);
+}
 SortResult cummax(int64_t axis, Location where = Location::current()) const;
 SortResult cummin(int64_t axis, Location where = Location::current()) const;
 std::vector<Tensor> tensor_split(int64_t count, int64_t axis = 0, Location where = Location::current()) const;

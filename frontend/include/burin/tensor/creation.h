@@ -34,6 +34,9 @@ private:
 BURIN_API Tensor tensor(const NestedNumbers &values, std::optional<DType> dtype = std::nullopt,
                         Location where = Location::current());
 
+/// from_vector(values).
+template <Arithmetic T> Tensor tensor(const std::vector<T> &values, Location where = Location::current());
+
 /// Copies the elements of a tensor of this type.
 BURIN_API Tensor from_bytes(const void *data, const TensorSpec &spec, Location where = Location::current());
 /// Copies the values; without a shape they become a vector.
@@ -55,6 +58,16 @@ Tensor from_vector(const std::vector<T> &values, std::optional<Shape> shape = st
 /// `release` is called once, in the thread that drops the last reference.
 BURIN_API Tensor from_blob(void *data, const TensorSpec &spec, std::function<void()> release = nullptr,
                            Location where = Location::current());
+
+/// The same for elements of a C++ type: from_blob(numbers.data(), {2, 3}).
+template <Arithmetic T>
+Tensor from_blob(T *data, const Shape &shape, std::function<void()> release = nullptr,
+                 Location where = Location::current()) {
+  return from_blob(data, TensorSpec{dtypeOf<T>(), shape}, std::move(release), where);
+}
+template <Arithmetic T> Tensor tensor(const std::vector<T> &values, Location where) {
+  return from_vector(values, std::nullopt, where);
+}
 
 BURIN_API Tensor zeros(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor ones(const Shape &shape, DType dtype = f32, Location where = Location::current());
@@ -81,6 +94,10 @@ BURIN_API Tensor full(const Shape &shape, double value, DType dtype, Device devi
                       Location where = Location::current());
 BURIN_API Tensor empty(const Shape &shape, DType dtype, Device device, Location where = Location::current());
 /// On the device of x.
+/// empty(), of the shape, the element type and on the device of x. As torch.empty_like.
+inline Tensor empty_like(const Tensor &x, Location where = Location::current()) {
+  return empty(x.shape(where), x.dtype(where), x.device(where), where);
+}
 BURIN_API Tensor zeros_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor ones_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor full_like(const Tensor &x, double value, Location where = Location::current());

@@ -84,6 +84,11 @@ BURIN_API Tensor rand_like(const Tensor &x, std::optional<DType> dtype = std::nu
                            Location where = Location::current());
 BURIN_API Tensor randn_like(const Tensor &x, std::optional<DType> dtype = std::nullopt,
                             Location where = Location::current());
+/// Integers in [low, high) with the shape and the element type of x. As torch.randint_like.
+BURIN_API Tensor randint_like(const Tensor &x, int64_t low, int64_t high, Location where = Location::current());
+inline Tensor randint_like(const Tensor &x, int64_t high, Location where = Location::current()) {
+  return randint_like(x, 0, high, where);
+}
 /// The same functions for a shape of plain integers.
 template <std::integral T>
 Tensor rand(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {

@@ -75,6 +75,10 @@ private:
   friend Size operator*(const A &a, const B &b) {
     return Size::compute(Size::placeOf(a, b), [&] { return Dim(a) * Dim(b); });
   }
+  /// Counting in plain integers: total += x.numel(). Throws for a symbolic size.
+  template <std::integral T> friend T &operator+=(T &total, const Size &size) { return total += T(int64_t(size)); }
+  template <std::integral T> friend T &operator-=(T &total, const Size &size) { return total -= T(int64_t(size)); }
+  template <std::integral T> friend T &operator*=(T &total, const Size &size) { return total *= T(int64_t(size)); }
   /// Floor division.
   template <class A, class B>
     requires areSizes<A, B>

@@ -26,6 +26,15 @@ BURIN_API void save_safetensors(const std::string &path, const StateDict &tensor
                                 const std::map<std::string, std::string> &metadata = {},
                                 Location where = Location::current());
 
+/// Writes all parameters and buffers as safetensors, and reads them back into a module of the same structure. As
+/// torch::save, torch::load of modules.
+inline void save(const nn::Module &module, const std::string &path, Location where = Location::current()) {
+  save_safetensors(path, module.state_dict(), {}, where);
+}
+inline void load(nn::Module &module, const std::string &path, Location where = Location::current()) {
+  module.load_state_dict(load_safetensors(path, nullptr, where), true, where);
+}
+
 /// The tensors of a state dict saved by PyTorch (.pt, .pth, since 1.6: torch.save(model.state_dict(), path)), or of
 /// nested dicts and lists: {"model": …, "optimizer": …} gives "model.fc.weight", "optimizer.state.0.exp_avg". Numbers
 /// become tensors of rank 0, text is skipped. The file is mapped as by load_safetensors. Nothing in it is executed:
