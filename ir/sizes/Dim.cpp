@@ -18,7 +18,13 @@ using Op = Dim::Postfix::Op;
 
 constexpr size_t kMaxTerms = 256, kMaxDegree = 32, kMaxAtomText = 4096;
 
-[[noreturn]] void tooLarge() { throw Error("a size does not fit 64 bits, or its expression is too large", Location()); }
+/// An error of arithmetic whose operands are not known yet; see located().
+struct ArithmeticError : Error {
+  explicit ArithmeticError(const std::string &message) : Error(message, Location()), message(message) {}
+  std::string message;
+};
+
+[[noreturn]] void tooLarge() { throw ArithmeticError("a size does not fit 64 bits, or its expression is too large"); }
 
 int64_t add(int64_t a, int64_t b) {
   int64_t r;
@@ -40,7 +46,7 @@ int64_t mul(int64_t a, int64_t b) {
 }
 int64_t floorDivide(int64_t a, int64_t b) {
   if (b == 0)
-    throw Error("a size is divided by 0", Location());
+    throw ArithmeticError("a size is divided by 0");
   if (b == -1)
     return sub(0, a);
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
@@ -51,7 +57,7 @@ int64_t ceilDivide(int64_t a, int64_t b) {
 }
 int64_t modulo(int64_t a, int64_t b) {
   if (b == 0)
-    throw Error("a size is divided by 0", Location());
+    throw ArithmeticError("a size is divided by 0");
   if (b == -1)
     return 0;
   int64_t r = a % b;
@@ -235,21 +241,25 @@ int64_t Dim::value(Location where) const {
   return number;
 }
 
-/// Errors of `compute` with the line that made a symbol in `a` or `b`, as operators do not know their callers' lines.
-template <class F> static Dim located(const Dim &a, const Dim &b, F compute) try {
-  return compute();
-} catch (const Error &problem) {
-  if (*problem.where().file)
-    throw;
+/// `message` with the line that made a symbol in `a` or `b`, as operators do not know their callers' lines.
+static Error errorAtSymbol(const Dim &a, const Dim &b, const std::string &message) {
   for (const Dim *size : {&a, &b})
     for (const Dim::Symbol &symbol : size->symbols())
       if (*symbol.where.file)
-        throw Error(symbol.where, "", std::string(problem.what()) + ", in an expression of " + symbol.name);
-  throw;
+        return Error(symbol.where, "", message + ", in an expression of " + symbol.name);
+  return Error(message, Location());
+}
+
+/// Errors of `compute` with the operation, as in "floordiv(4, 0)", and its place if it is known.
+template <class F> static Dim located(const Dim &a, const Dim &b, const char *operation, F compute) try {
+  return compute();
+} catch (const ArithmeticError &problem) {
+  const std::string left = a.str().substr(0, 64), right = b.str().substr(0, 64);
+  throw errorAtSymbol(a, b, problem.message + ": " + operation + "(" + left + ", " + right + ")");
 }
 
 Dim operator+(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "add", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(add(a.number, b.number));
     Polynomial sum = Dim::Expression::of(a);
@@ -260,7 +270,7 @@ Dim operator+(const Dim &a, const Dim &b) {
 }
 
 Dim operator-(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "sub", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(sub(a.number, b.number));
     Polynomial difference = Dim::Expression::of(a);
@@ -271,7 +281,7 @@ Dim operator-(const Dim &a, const Dim &b) {
 }
 
 Dim operator*(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "mul", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(mul(a.number, b.number));
     Polynomial product, right = Dim::Expression::of(b);
@@ -370,7 +380,7 @@ static bool isNegated(const Dim &a, int64_t divisor) {
 }
 
 Dim floordiv(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "floordiv", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(floorDivide(a.number, b.number));
     if (!b.isStatic()) {
@@ -400,7 +410,7 @@ Dim floordiv(const Dim &a, const Dim &b) {
 }
 
 Dim ceildiv(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "ceildiv", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(ceilDivide(a.number, b.number));
     if (b.isStatic() && b.number > 0)
@@ -412,7 +422,7 @@ Dim ceildiv(const Dim &a, const Dim &b) {
 }
 
 Dim mod(const Dim &a, const Dim &b) {
-  return located(a, b, [&]() -> Dim {
+  return located(a, b, "mod", [&]() -> Dim {
     if (a.isStatic() && b.isStatic())
       return Dim(modulo(a.number, b.number));
     if (!b.isStatic())

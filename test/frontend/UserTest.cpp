@@ -141,3 +141,9 @@ TEST_CASE("Modules are saved and loaded in a line") {
   CHECK_ERROR(load(other, path), "weight");
   std::filesystem::remove(path);
 }
+
+TEST_CASE("einsum names the letter whose sizes differ") {
+  CHECK_ERROR(einsum("ij,jk->ik", ones({2, 3}), ones({4, 5})), "einsum: the letter \"j\" of \"ij,jk->ik\"",
+              "the sizes 3 of f32[2, 3] and 4 of f32[4, 5]");
+  CHECK(einsum("ij,jk->ik", ones({2, 3}), ones({1, 5})).shape() == Shape{2, 5}); // sizes of 1 broadcast
+}

@@ -134,8 +134,7 @@ class Op:
         for field in RULES + ("fusion",):
             setattr(self, field, record[field] or fail(self.name, f"does not say its `{field}`, see ir/ops/OpBase.td"))
         self.rows, self.selects = record["rows"], bool(record["selects"])
-        self.rearranges = bool(record["rearranges"])
-        self.oneInstruction = bool(record["oneInstruction"])
+        self.rearranges, self.oneInstruction = bool(record["rearranges"]), bool(record["oneInstruction"])
         self.elementwise = any(t["def"] == "Burin_ElementwiseTrait" for t in record["traits"])
         self.variadicResults = any("Variadic" in records[a["def"]]["!superclasses"] for a, _ in record["results"]["args"])
         self.operands, self.attrs = [], []

@@ -103,6 +103,22 @@ Term multiply(Term a, Term b, const Labels &needed) {
 
 } // namespace
 
+/// Throws if one letter stands for different sizes of two inputs. Sizes of 1 broadcast.
+static void requireEqualSizes(const std::string &equation, const std::vector<Term> &terms) {
+  std::map<int, std::pair<Dim, Tensor>> known; // by letter: its size, and an input with it
+  for (const Term &term : terms)
+    for (size_t i = 0; i < term.labels.size(); ++i) {
+      const Dim &size = term.x.shape()[i];
+      if (term.labels[i] < 0 || size == Dim(1))
+        continue;
+      auto [at, isNew] = known.try_emplace(term.labels[i], size, term.x);
+      if (!isNew && !mayEqual(at->second.first, size))
+        fail("the letter \"" + std::string(1, char(term.labels[i])) + "\" of \"" + equation +
+             "\" stands for the sizes " + at->second.first.str() + " of " + str(at->second.second.spec()) + " and " +
+             size.str() + " of " + str(term.x.spec()));
+    }
+}
+
 Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands, Location where) {
   LocationScope scope(inScope(where));
   size_t arrow = equation.find("->");
@@ -128,6 +144,7 @@ Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands, 
       fail("the term \"" + std::string(texts[i]) + "\" does not fit its input " + str(operands[i].spec()));
     takeDiagonals(terms[i]);
   }
+  requireEqualSizes(equation, terms);
   Labels result;
   if (arrow != equation.npos) {
     result = parse(std::string_view(equation).substr(arrow + 2), most);
