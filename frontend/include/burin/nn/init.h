@@ -3,6 +3,14 @@
 #include "burin/nn/module.h"
 #include <string>
 
+namespace burin::detail {
+/// Sets a parameter to a value, and returns that.
+inline Tensor filled(Parameter &parameter, const Tensor &value, const Location &where) {
+  parameter.set(value, where);
+  return value;
+}
+} // namespace burin::detail
+
 namespace burin::nn::init {
 
 enum class Fan { In, Out };
@@ -49,26 +57,20 @@ BURIN_API Tensor orthogonal(const Shape &shape, double gain = 1, DType dtype = f
 
 // ---- the same for a parameter, which gets the value, with PyTorch's names: torch.nn.init.xavier_uniform_ and so on
 
-namespace detail {
-inline Tensor filled(Parameter &parameter, const Tensor &value, const Location &where) {
-  parameter.set(value, where);
-  return value;
-}
-} // namespace detail
 inline Tensor uniform_(Parameter parameter, double low = 0, double high = 1, Location where = Location::current()) {
-  return detail::filled(parameter, uniform(parameter.shape(), low, high, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, uniform(parameter.shape(), low, high, parameter.dtype(), where), where);
 }
 inline Tensor normal_(Parameter parameter, double mean = 0, double deviation = 1,
                       Location where = Location::current()) {
-  return detail::filled(parameter, normal(parameter.shape(), mean, deviation, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, normal(parameter.shape(), mean, deviation, parameter.dtype(), where), where);
 }
 inline Tensor trunc_normal_(Parameter parameter, double mean = 0, double deviation = 1, double low = -2,
                             double high = 2, Location where = Location::current()) {
-  return detail::filled(parameter,
-                        trunc_normal(parameter.shape(), mean, deviation, low, high, parameter.dtype(), where), where);
+  return burin::detail::filled(
+      parameter, trunc_normal(parameter.shape(), mean, deviation, low, high, parameter.dtype(), where), where);
 }
 inline Tensor constant_(Parameter parameter, double value, Location where = Location::current()) {
-  return detail::filled(parameter, constant(parameter.shape(), value, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, constant(parameter.shape(), value, parameter.dtype(), where), where);
 }
 inline Tensor zeros_(Parameter parameter, Location where = Location::current()) {
   return constant_(std::move(parameter), 0, where);
@@ -78,26 +80,28 @@ inline Tensor ones_(Parameter parameter, Location where = Location::current()) {
 }
 inline Tensor kaiming_uniform_(Parameter parameter, double slope = 0, Fan fan = Fan::In,
                                Location where = Location::current()) {
-  return detail::filled(parameter, kaiming_uniform(parameter.shape(), slope, fan, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, kaiming_uniform(parameter.shape(), slope, fan, parameter.dtype(), where),
+                               where);
 }
 inline Tensor kaiming_normal_(Parameter parameter, double slope = 0, Fan fan = Fan::In,
                               Location where = Location::current()) {
-  return detail::filled(parameter, kaiming_normal(parameter.shape(), slope, fan, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, kaiming_normal(parameter.shape(), slope, fan, parameter.dtype(), where),
+                               where);
 }
 inline Tensor xavier_uniform_(Parameter parameter, double gain = 1, Location where = Location::current()) {
-  return detail::filled(parameter, xavier_uniform(parameter.shape(), gain, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, xavier_uniform(parameter.shape(), gain, parameter.dtype(), where), where);
 }
 inline Tensor xavier_normal_(Parameter parameter, double gain = 1, Location where = Location::current()) {
-  return detail::filled(parameter, xavier_normal(parameter.shape(), gain, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, xavier_normal(parameter.shape(), gain, parameter.dtype(), where), where);
 }
 inline Tensor orthogonal_(Parameter parameter, double gain = 1, Location where = Location::current()) {
-  return detail::filled(parameter, orthogonal(parameter.shape(), gain, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, orthogonal(parameter.shape(), gain, parameter.dtype(), where), where);
 }
 inline Tensor eye_(Parameter parameter, Location where = Location::current()) {
-  return detail::filled(parameter, eye(parameter.shape(), parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, eye(parameter.shape(), parameter.dtype(), where), where);
 }
 inline Tensor dirac_(Parameter parameter, int64_t groups = 1, Location where = Location::current()) {
-  return detail::filled(parameter, dirac(parameter.shape(), groups, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, dirac(parameter.shape(), groups, parameter.dtype(), where), where);
 }
 
 } // namespace burin::nn::init
