@@ -98,9 +98,11 @@ TEST_CASE("Sizes in types are not negative, and errors of sizes have a line") {
   const int line = __LINE__ - 1;
   CHECK(contains(messageOf([&] { floordiv(n, 0); }), atLine(__FILE__, line) + "a size is divided by 0"));
   CHECK(contains(messageOf([&] { n * INT64_MAX * 4; }), atLine(__FILE__, line)));
-  CHECK(contains(messageOf([&] { mod(n + 1, 0); }), "a size is divided by 0: mod(n + 1, 0), in an expression of n"));
+  CHECK(
+      contains(messageOf([&] { mod(n + 1, 0); }), "a size is divided by 0: floordiv(n + 1, 0), in an expression of n"));
   CHECK(messageOf([&] { floordiv(Dim(4), 0); }) == "a size is divided by 0: floordiv(4, 0)");
-  CHECK(contains(messageOf([&] { Dim(INT64_MAX) * 2; }), "or its expression is too large: mul(9223372036854775807, 2)"));
+  CHECK(
+      contains(messageOf([&] { Dim(INT64_MAX) * 2; }), "or its expression is too large: mul(9223372036854775807, 2)"));
 }
 
 TEST_CASE("A module made in a trace is refused with its line") {
