@@ -42,8 +42,13 @@ bool Size::isAtMost(const Dim &a, const Dim &b, const Location &where) {
 // ---- type and shape
 
 DType Tensor::dtype(Location where) const { return stateOf(*this, inScope(where)).spec.dtype; }
-const Shape &Tensor::shape(Location where) const { return stateOf(*this, inScope(where)).spec.shape; }
-TensorSpec Tensor::spec(Location where) const { return stateOf(*this, inScope(where)).spec; }
+const Shape &Tensor::shape(Location where) const {
+  where = inScope(where);
+  if (isTraced())
+    lastSizes() = where;
+  return stateOf(*this, where).spec.shape;
+}
+TensorSpec Tensor::spec(Location where) const { return {dtype(where), shape(where)}; }
 int64_t Tensor::rank(Location where) const { return int64_t(shape(where).size()); }
 bool Tensor::isTraced() const { return state && std::holds_alternative<TracedValue>(state->value); }
 

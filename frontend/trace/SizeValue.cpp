@@ -1,4 +1,4 @@
-// Sizes as operands of tensor ops.
+// Sizes as operands of tensor ops, and comparisons of sizes in traced functions.
 #include "burin/tensor/creation.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
@@ -18,6 +18,12 @@ Tensor Tensor::fromSize(const Dim &size, const Location &where) {
   TensorState number = *Access::state(sizeTensor(size));
   number.weak = true;
   return Access::make(std::move(number));
+}
+
+bool detail::areEqual(const Dim &a, const Dim &b) {
+  if (isIdentical(a, b) || !mayEqual(a, b) || !Trace::active())
+    return isIdentical(a, b);
+  return Size(a, lastSizes()) == b;
 }
 
 Dim Trace::sizeFrom(const Tensor &count, const Location &where) {

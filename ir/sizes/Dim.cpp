@@ -446,7 +446,7 @@ static Dim extremum(Op op, const Dim &a, const Dim &b) {
 Dim min(const Dim &a, const Dim &b) { return extremum(Op::Min, a, b); }
 Dim max(const Dim &a, const Dim &b) { return extremum(Op::Max, a, b); }
 
-bool operator==(const Dim &a, const Dim &b) {
+bool isIdentical(const Dim &a, const Dim &b) {
   if (a.isStatic() || b.isStatic())
     return a.isStatic() && b.isStatic() && a.number == b.number;
   if (a.expression == b.expression)

@@ -59,6 +59,26 @@ TEST_CASE("misleading branches") {
     refused(f, rows(2), "is not known", dynamic({{0, 0}}));
     right(f, {rows(2), rows(5)});
   }
+  SECTION("on dynamic sizes as parts of shapes") {
+    auto both = [](auto decide) {
+      return [=](const Tensor &x) { return decide(x, x.transpose({1, 0})) ? x * 2 : x; };
+    };
+    auto first = both([](const Tensor &x, const Tensor &) { return x.shape()[0] == 4; });
+    auto shapes = both([](const Tensor &x, const Tensor &y) { return x.shape() == y.shape(); });
+    auto copies = both([](const Tensor &x, const Tensor &y) {
+      const Dim a = x.size(0), b = y.size(0);
+      return a != b;
+    });
+    auto specs = both([](const Tensor &x, const Tensor &y) { return x.spec() == y.spec(); });
+    auto search = both([](const Tensor &x, const Tensor &) { return std::ranges::count(x.shape(), Dim(3)) == 2; });
+    auto check = [](auto f) {
+      refused(f, rows(2), "is not known", dynamic({{0, 0}}));
+      right(f, {rows(2), rows(3), rows(4)});
+    };
+    check(first), check(shapes), check(copies), check(specs), check(search);
+    right(both([](const Tensor &x, const Tensor &) { return x.shape() == (x + 1).shape(); }), {rows(2), rows(5)},
+          dynamic({{0, 0}}));
+  }
   SECTION("on a captured flag") {
     bool isDoubled = false;
     found([&](const Tensor &x) { return isDoubled ? x * 2 : x + 0; }, kPlus, [&] { isDoubled = true; });

@@ -64,7 +64,7 @@ include(AddMLIR)
 # The MLIR headers, for the compiler layers only; the runtime and the public headers do not include them.
 add_library(burin_mlir INTERFACE)
 target_include_directories(burin_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-target_compile_definitions(burin_mlir INTERFACE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
+target_compile_definitions(burin_mlir INTERFACE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS BURIN_IN_LIBRARY)
 target_link_libraries(burin_mlir INTERFACE MLIR LLVM)
 
 # One precompiled MLIR header for all compiler layers: a heavy source compiles in 4 s instead of 18.

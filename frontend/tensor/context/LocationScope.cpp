@@ -6,6 +6,11 @@ namespace burin {
 
 static thread_local const Location *scope = nullptr;
 
+Location &detail::lastSizes() {
+  static thread_local Location last;
+  return last;
+}
+
 LocationScope::LocationScope(const Location &where) : outer(scope), place(where) { scope = &place; }
 LocationScope::~LocationScope() { scope = outer; }
 

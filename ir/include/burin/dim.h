@@ -17,7 +17,8 @@
 namespace burin {
 
 /// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
-/// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
+/// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`. In a traced
+/// function, a comparison whose result depends on the values of the symbols throws Error.
 /// A symbol stands for any size >= 0, or in its range, and is never assumed to be 1: it does not broadcast.
 /// Arithmetic that does not fit 64 bits, and a division by the number 0, throw Error.
 class BURIN_API Dim {
@@ -51,8 +52,8 @@ public:
   friend BURIN_API Dim mod(const Dim &, const Dim &);
   friend BURIN_API Dim min(const Dim &, const Dim &);
   friend BURIN_API Dim max(const Dim &, const Dim &);
-  friend BURIN_API bool operator==(const Dim &, const Dim &);
-  friend bool operator!=(const Dim &a, const Dim &b) { return !(a == b); }
+  /// Whether both are the same expression, so that they are equal for all values of the symbols. Never throws.
+  friend BURIN_API bool isIdentical(const Dim &, const Dim &);
 
   /// The value for given values of the symbols; nullopt if a symbol is missing or a divisor is 0.
   std::optional<int64_t> evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const;
@@ -88,6 +89,19 @@ private:
   int64_t number = 0;
   std::shared_ptr<const Expression> expression; // null for a number
 };
+
+namespace detail {
+/// What == of user code does, see Dim. Outside of traced functions as isIdentical.
+BURIN_API bool areEqual(const Dim &, const Dim &);
+} // namespace detail
+
+#ifdef BURIN_IN_LIBRARY // the library itself compares expressions
+inline namespace internal {
+inline bool operator==(const Dim &a, const Dim &b) { return isIdentical(a, b); }
+} // namespace internal
+#else
+inline bool operator==(const Dim &a, const Dim &b) { return detail::areEqual(a, b); }
+#endif
 
 using Shape = std::vector<Dim>;
 
