@@ -74,6 +74,7 @@ public:
     add(createMarkPartialSortsPass());
     // Scatters with checked indices cannot fail, so states may be updated before them.
     add(createMarkCheckedIndicesPass());
+    add(createCheckIndicesEarlyPass());
     add(options.bf16Tiles ? createEmulateF32GemmPass() : nullptr);
     verify(createVerifyLoweredPass());
   }

@@ -92,6 +92,10 @@ inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
 
 /// Attribute of an argument or result of a function: the symbol of the state that it reads or writes.
 inline constexpr llvm::StringLiteral kStateAttr = "burin.state";
+/// Attribute of takes and gathers whose indices another op has checked: they cannot fail.
+inline constexpr llvm::StringLiteral kCheckedAttr = "burin.checked";
+/// Attribute of the op that checks them in their stead: the error of the other op.
+inline constexpr llvm::StringLiteral kErrorAttr = "burin.error";
 /// The functions that if, while and scan call; null for a missing one.
 llvm::SmallVector<mlir::Operation *, 2> appliedFunctions(mlir::Operation *);
 /// Whether the op is a step of the launch plan by itself, with operands and results in memory: it calls functions, or

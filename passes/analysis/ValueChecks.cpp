@@ -8,7 +8,7 @@ namespace burin::passes {
 
 bool mayFindError(Operation *op) {
   auto scatter = dyn_cast<ScatterOp>(op);
-  return isa<TakeOp, GatherOp, CheckOp>(op) || (scatter && !scatter.getDrop());
+  return (isa<TakeOp, GatherOp, CheckOp>(op) && !op->hasAttr(kCheckedAttr)) || (scatter && !scatter.getDrop());
 }
 
 llvm::SmallVector<Operation *> checksOf(KernelOp kernel) {
@@ -23,6 +23,8 @@ llvm::SmallVector<Operation *> checksOf(KernelOp kernel) {
 std::string errorOf(Operation *op) {
   if (auto check = dyn_cast<CheckOp>(op))
     return check.getMessage().str();
+  if (auto other = op->getAttrOfType<StringAttr>(kErrorAttr))
+    return other.str();
   auto axis = op->getAttrOfType<IntegerAttr>("axis");
   return "an index of " + std::string(opInfo(op)->name) + " is out of range along axis " +
          std::to_string(axis ? axis.getInt() : 0);

@@ -322,6 +322,29 @@ def MarkPartialSortsPass : Pass<"burin-mark-partial-sorts", "::mlir::ModuleOp"> 
   }];
 }
 
+def CheckIndicesEarlyPass : Pass<"burin-check-indices-early", "::mlir::ModuleOp"> {
+  let summary = "Checks indices before states are set";
+  let description = [{
+    States are committed after the last step that can fail, and those that are set before it take a second buffer. In
+    functions that set states, indices that are known early are checked early: a take from 0, 1, 2, … reports the error
+    of the op, which then reads its operand at the checked indices and cannot fail.
+
+    Before:
+    ```mlir
+    burin.state @sum : tensor<4xf32>
+    func.func @last(%x: tensor<8x4xf32>, %i: tensor<2xi64>, %sum: tensor<4xf32> {burin.state = @sum}) -> (tensor<2x4xf32>, tensor<4xf32> {burin.state = @sum}) {
+      %0 = burin.softmax %x {axis = 1 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+      %1 = burin.take %0, %i : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+      %2 = burin.exp %sum : (tensor<4xf32>) -> tensor<4xf32>
+      return %1, %2 : tensor<2x4xf32>, tensor<4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    ```
+  }];
+}
+
 def MarkCheckedIndicesPass : Pass<"burin-mark-checked-indices", "::mlir::ModuleOp"> {
   let summary = "Marks scatters whose indices are known to be in range";
   let description = [{

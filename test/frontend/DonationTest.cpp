@@ -75,6 +75,26 @@ TEST_CASE("an old value that a handle holds is copied, once") {
   }
 }
 
+TEST_CASE("indices that are known early are checked before a state is overwritten") {
+  Parameter total = Parameter::state(zeros({kLarge}), "total");
+  auto step = jit([p = total](const Tensor &x, const Tensor &count) mutable {
+    p.set(p + x);
+    return take(cumsum(p.value(), 0), count - 1, 0); // computed last, from the new value
+  });
+  Tensor one = ones({kLarge});
+  CHECK(floats(step(one, tensor({3}))) == std::vector<float>{3});
+  const void *place = placeOf(total);
+  for (float i = 2; i < 6; ++i) {
+    CHECK(floats(step(one, tensor({int64_t(4), kLarge}))) == std::vector<float>{4 * i, kLarge * i});
+    CHECK(placeOf(total) == place);
+    std::string what = messageOf([&] { step(one, tensor({int64_t(1), kLarge + 1})).wait(); });
+    CHECK(contains(what, "an index of take is out of range along axis 0 (element 1)"));
+    CHECK(contains(what, "DonationTest.cpp:"));
+    CHECK(isAll(total, i));
+    CHECK(placeOf(total) == place);
+  }
+}
+
 TEST_CASE("DLPack views and memory of others are not written") {
   std::vector<float> mine(4, 7);
   Sum sum(from_blob(mine.data(), {f32, {4}}, [] {}));

@@ -305,7 +305,8 @@ Index ElementEmitter::takenAt(Operation *op, ArrayRef<Index> where) {
         return entry.position;
   Value indices = op->getOperand(1), size = k.dim(shapeOf(op->getOperand(0))[axisOfTaken(op)]);
   Index i = fromStart(asIndex(element(indices, where), dtypeOf(indices)), size);
-  require(inRange(i, k.constant(0), size), shapeOf(indices), where, op);
+  if (!op->hasAttr(kCheckedAttr))
+    require(inRange(i, k.constant(0), size), shapeOf(indices), where, op);
   i = clampIndex(i, size); // an error discards the results, but the load must stay in bounds
   positions.back().push_back({op, SmallVector<Index>(where), mask, k.width, i});
   return i;

@@ -132,7 +132,7 @@ private:
   bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
     const Group &p = groups[producer], &c = groups[consumer];
     Merge allowed = mergeOf(p.form, c.form);
-    if (allowed == Merge::Never || p.ops.size() + c.ops.size() > kMaxOps)
+    if (allowed == Merge::Never || p.ops.size() + c.ops.size() > kMaxOps || llvm::any_of(p.ops, isEarlyCheck))
       return false;
     if (allowed == Merge::IfSameRows && (p.axes != c.axes || !classes.areSame(p.rows, c.rows)))
       return false;

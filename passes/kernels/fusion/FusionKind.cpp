@@ -78,6 +78,8 @@ Operation *FusionTargets::mainOp(ArrayRef<Operation *> ops) const {
   return ops.back();
 }
 
+bool isEarlyCheck(Operation *op) { return op->hasAttr(kErrorAttr); }
+
 bool keepOrderOfSums(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   auto sums = [](Operation *op) { return rowAxes(op).size() > 1 && !op->hasAttr(kMemoryOrder); };
   auto transposes = llvm::IsaPred<TransposeOp>;

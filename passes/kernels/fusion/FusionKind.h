@@ -24,6 +24,9 @@ struct FusionTargets {
   mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
 
+/// Whether the op checks indices for another one, before states are set: its kernel must not wait for that of the
+/// other.
+bool isEarlyCheck(mlir::Operation *);
 /// Whether one of two groups transposes, and the other reduces several dimensions in the order of its operand, which a
 /// kernel of both would change.
 bool keepOrderOfSums(llvm::ArrayRef<mlir::Operation *>, llvm::ArrayRef<mlir::Operation *>);
