@@ -220,14 +220,20 @@ FailureOr<CodeImage> cpuImage(UniqueKernels &set, mlir::Location loc, const Targ
   KernelCompiler compiler(target);
   for (size_t i = 0; i < set.kernels.size(); ++i) {
     std::vector<rt::GpuKernel> launched;
+    const double begun = threadSeconds();
     auto code = emitKernels(MutableArrayRef(set.kernels).slice(i, 1), loc, target, options, launched);
-    if (failed(code) || failed(lowerToLLVMDialect(**code)) || failed(compiler.add(**code)))
+    if (failed(code) || failed(lowerToLLVMDialect(**code)) || failed(compiler.add(**code, begun)))
       return failure();
   }
   std::string error;
   auto image = compiler.link(symbolsOf(set), error);
   if (!image)
     return emitError(loc, error);
+  if (options.reportCost)
+    for (auto [kernel, cost] : llvm::zip(set.kernels, compiler.costs()))
+      options.reportCost(kernel.symbol + " " + kernel.interface.family + " " + kernel.op.getName().value_or("").str() +
+                             " " + fileLine(kernel.op.getLoc()),
+                         cost);
   return CodeImage{target.name, std::move(*image)};
 }
 

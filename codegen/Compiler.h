@@ -12,6 +12,8 @@ class Module;
 
 namespace burin::codegen {
 
+struct KernelCost;
+
 struct CompileOptions {
   /// Names of targets in any order: the runtime picks the best one that the processor supports.
   std::vector<std::string> targets{"native"};
@@ -20,6 +22,8 @@ struct CompileOptions {
   std::function<void(mlir::PassManager &)> instrument;
   /// Called on the module of all kernels before it is lowered to LLVM.
   std::function<void(mlir::ModuleOp)> instrumentCode;
+  /// Called for each kernel of a CPU target, with its symbol, family, ops and location, and what its compilation took.
+  std::function<void(const std::string &kernel, const KernelCost &)> reportCost;
   /// Makes the image of a GPU target from its optimised LLVM IR, instead of PTX; the second argument names the kernels.
   /// An emulator may emit code for the host and name its target; the blocks become tasks.
   struct GpuImage {

@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <memory>
 #include <optional>
@@ -29,6 +30,15 @@ struct Image {
   std::vector<uint64_t> entries; // address of each requested symbol
 };
 
+/// What it takes to compile one kernel: CPU time in seconds, and instructions of LLVM IR, which are its lines.
+struct KernelCost {
+  double emission = 0, passes = 0, code = 0; // MLIR, up to LLVM IR; LLVM's passes over it; machine code
+  unsigned emitted = 0, optimized = 0;       // instructions before and after LLVM's passes
+  double seconds() const { return emission + passes + code; }
+};
+/// CPU time of this thread in seconds.
+double threadSeconds();
+
 /// Compiles kernels to machine code on the other cores while the caller still makes further ones.
 class KernelCompiler {
 public:
@@ -36,10 +46,13 @@ public:
   ~KernelCompiler(); // waits for its threads; what is not compiled yet is dropped
   KernelCompiler(const KernelCompiler &) = delete;
   KernelCompiler &operator=(const KernelCompiler &) = delete;
-  /// Translates a module of the llvm dialect to LLVM IR, here, and has that compiled. Reports errors at the module.
-  mlir::LogicalResult add(mlir::ModuleOp);
+  /// Translates a module of the llvm dialect to LLVM IR, here, and has that compiled. `begun` is the threadSeconds() at
+  /// which the emission of the kernel has begun. Reports errors at the module.
+  mlir::LogicalResult add(mlir::ModuleOp, double begun);
   /// Compiles what is left and links the code in the order of add(). On failure returns nullopt and sets `error`.
   std::optional<Image> link(llvm::ArrayRef<std::string> symbols, std::string &error);
+  /// Of the kernels in the order of add(), after link().
+  llvm::ArrayRef<KernelCost> costs() const;
 
 private:
   struct State;

@@ -1,5 +1,6 @@
 // burin compile: compiles a graph to an artifact, or prints it at an intermediate stage.
 #include "codegen/Compiler.h"
+#include "codegen/object/ObjectCode.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -10,6 +11,7 @@
 #include "tools/burin/model/Arrays.h"
 #include "tools/burin/model/Model.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <filesystem>
@@ -23,7 +25,7 @@ struct Arguments {
   codegen::CompileOptions compile;
   std::vector<std::string> printAfter;
   ImportArguments import;
-  bool timing = false, check = false, report = false;
+  bool timing = false, kernelCosts = false, check = false, report = false;
   std::string memoryLimit, function;
 };
 
@@ -123,6 +125,16 @@ int saveOnnx(Model &model, const Arguments &arguments) {
   return model.saveOnnx(output, "choose another place with -o", arguments.function);
 }
 
+/// The kernels that took longest come first.
+void printCosts(std::vector<std::pair<codegen::KernelCost, std::string>> &costs) {
+  llvm::sort(costs, [](auto &x, auto &y) { return x.first.seconds() > y.first.seconds(); });
+  llvm::errs() << "  MLIR ms  passes ms  code ms  emitted  optimized  kernel\n";
+  for (auto &[cost, kernel] : costs)
+    llvm::errs() << llvm::format("%9.1f %10.1f %8.1f %8u %10u  ", cost.emission * 1e3, cost.passes * 1e3,
+                                 cost.code * 1e3, cost.emitted, cost.optimized)
+                 << kernel << '\n';
+}
+
 int run(Arguments &arguments) {
   Model model;
   if (!arguments.memoryLimit.empty()) {
@@ -144,8 +156,15 @@ int run(Arguments &arguments) {
   std::string output = arguments.output;
   if (arguments.emit == "plate") {
     std::vector<std::byte> artifact;
+    std::vector<std::pair<codegen::KernelCost, std::string>> costs;
+    if (arguments.kernelCosts)
+      arguments.compile.reportCost = [&](const std::string &kernel, const codegen::KernelCost &cost) {
+        costs.emplace_back(cost, kernel);
+      };
     if (int code = model.compile(arguments.compile, artifact))
       return code;
+    if (arguments.kernelCosts)
+      printCosts(costs);
     if (output.empty())
       output = withEnding(arguments.model, ".plate");
     int code = write(output, artifact);
@@ -211,6 +230,8 @@ void addCompile(CLI::App &app, int &exitCode) {
   command->add_option("--print-after", arguments->printAfter,
                       "Print the graph to stderr after a pass, by name, or 'all'");
   command->add_flag("--time-passes", arguments->timing, "Print the time each pass took to stderr");
+  command->add_flag("--time-kernels", arguments->kernelCosts,
+                    "Print the CPU time that each kernel took to stderr, with its instructions of LLVM IR");
   command->callback([arguments, &exitCode] {
     arguments->compile.instrument = [options = arguments.get()](mlir::PassManager &manager) {
       if (options->timing)
