@@ -28,6 +28,8 @@ Kind kindOf(const std::string &name) {
     return {kInt64, DType::i64};
   if (name == "int8")
     return {OnnxType(3), DType::i8};
+  if (name == "uint4")
+    return {OnnxType(21), DType::u8};
   REQUIRE(name == "uint8");
   return {kUint8, DType::u8};
 }
@@ -43,12 +45,21 @@ template <class T> Bytes rawOf(const json &array) {
   std::vector<T> values = array["values"].get<std::vector<T>>();
   return Bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
 }
+/// Two numbers per byte, the first one in the low bits.
+Bytes pairsOf(const json &array) {
+  Bytes packed;
+  std::vector<int> values = array["values"].get<std::vector<int>>();
+  for (size_t i = 0; i < values.size(); i += 2)
+    packed += char(values[i] | (i + 1 < values.size() ? values[i + 1] << 4 : 0));
+  return packed;
+}
 Bytes initializerFrom(const Bytes &name, const json &array) {
   std::string type = array["type"];
   Bytes raw = type == "float32" ? rawOf<float>(array)
               : type == "int32" ? rawOf<int32_t>(array)
               : type == "int64" ? rawOf<int64_t>(array)
               : type == "int8"  ? rawOf<int8_t>(array)
+              : type == "uint4" ? pairsOf(array)
                                 : rawOf<uint8_t>(array);
   return tensorHead(name, kindOf(type).onnx, array["shape"]).add(9, raw);
 }

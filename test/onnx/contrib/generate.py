@@ -36,7 +36,14 @@ class Constant:
         self.array = array
 
 
+def ofFourBits(array):
+    import ml_dtypes
+    return Constant(array.astype(ml_dtypes.uint4))
+
+
 def arrayJson(array):
+    if str(array.dtype) == "uint4":
+        return {"type": "uint4", "shape": list(array.shape), "values": array.astype(int).ravel().tolist()}
     values = [float(f"{v:.7g}") for v in array.ravel().tolist()] if array.dtype.kind == "f" else array.ravel().tolist()
     return {"type": str(array.dtype), "shape": list(array.shape), "values": values}
 
@@ -255,6 +262,19 @@ def quantized():
             yield case("MatMulNBits", [floats(2, 5, 40), Constant(integers(0, 255, shape, np.uint8)),
                                        Constant(np.abs(floats(4 * blocks)) * np.float32(0.1)), *zeros], K=40, N=4, bits=bits,
                        block_size=16, tolerance=1e-4, name=f"MatMulNBits of {bits}" + (" with zeros" if zero else ""))
+    places = np.array([[0, 4, -1], [3, -5, 9]], np.int64) # 9 is not in the table
+    for bits, blocks in ((4, 3), (8, 2)):
+        table, scale = Constant(integers(0, 255, (5, 24), np.uint8)), Constant(np.abs(floats(5, blocks)))
+        zeros = Constant(integers(0, 255, (5, (blocks * bits + 7) // 8), np.uint8))
+        for given in ([], [zeros]):
+            yield case("GatherBlockQuantized", [table, places, scale, *given], bits=bits, block_size=16, quantize_axis=1,
+                       gather_axis=0, name=f"GatherBlockQuantized of {bits} bits" + (" with zeros" if given else ""))
+    for quantized, gathered in ((0, 1), (0, 0), (1, 0)):
+        blocks = (2, 17) if quantized == 0 else (20, 2)
+        table, zeros = ofFourBits(integers(0, 15, (20, 17))), ofFourBits(integers(0, 15, blocks))
+        yield case("GatherBlockQuantized", [table, places, Constant(np.abs(floats(*blocks))), zeros], block_size=16,
+                   quantize_axis=quantized, gather_axis=gathered,
+                   name=f"GatherBlockQuantized of uint4, blocks along {quantized}, slices along {gathered}")
     hidden = 4
     weights = [Constant(integers(-128, 127, (1, 5, 4 * hidden), np.int8)), Constant(integers(-128, 127, (1, hidden, 4 * hidden), np.int8))]
     scales = [Constant(np.array([0.01], np.float32)), Constant(np.array([0], np.int8)),

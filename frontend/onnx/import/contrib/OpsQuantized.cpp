@@ -85,6 +85,43 @@ Values productOfBits(Node &n) {
   return withBias(n, matmul(x, transpose(matrix).to(x.dtype())), 5);
 }
 
+/// Slices of a table that has one scale per block along an axis. Only the numbers and scales of the slices are read.
+Values gatherOfBlocks(Node &n) {
+  const bool isPacked = n.dtype(0) == DType::u8 && !n.narrow(0); // `bits` bits each, along the last dimension
+  const int64_t bits = isPacked ? n.attribute("bits", int64_t(4)) : 8, block = n.attribute("block_size", int64_t(128)),
+                rank = n.rank(0), from = n.axis(n.attribute("gather_axis", int64_t(0)), rank),
+                by = n.axis(n.attribute("quantize_axis", int64_t(1)), rank);
+  if ((bits != 2 && bits != 4 && bits != 8) || block < 0 || (block == 0 && !isFloat8(n.dtype(0))))
+    n.fail("bits must be 2, 4 or 8, and block_size positive");
+  if (n.rank(2) != rank || (n.has(3) && n.rank(3) != rank) || (isPacked && (from == by || from == rank - 1)))
+    n.fail("the scales must have the rank of the data, and packed data is gathered along neither the last axis nor "
+           "quantize_axis");
+  const Tensor size = sizeTensor(n.shape(0)[size_t(from)]), index = n[1].to(size.dtype()),
+               wanted = where(index < 0, index + size, index), isThere = (wanted >= 0) & (wanted < size),
+               at = maximum(minimum(wanted, size - 1), 0);
+  Tensor numbers = take(n[0], at, from);
+  numbers = isPacked ? unpacked(numbers, bits) : numbers;
+  auto gathered = [&](const Tensor &x) {
+    if (from == by)
+      return take(x, block ? floor_divide(at, block) : at * 0, from);
+    const int64_t axis = by > from ? by + at.rank() - 1 : by;
+    Shape one = x.shape(); // shared by all slices
+    const bool isShared = one[size_t(from)] == Dim(1);
+    one.erase(one.begin() + from);
+    one.insert(one.begin() + from, size_t(at.rank()), Dim(1));
+    const Tensor rows = isShared ? reshape(x, one) : take(x, at, from);
+    return rows.shape()[size_t(axis)] == Dim(1) ? rows : repeatBlocks(rows, axis, block, numbers.shape()[size_t(axis)]);
+  };
+  Tensor zero;
+  if (n.has(3))
+    zero = gathered(isPacked ? part(unpacked(n[3], bits), rank - 1, 0, n.shape(2).back()) : n[3]);
+  else if (isPacked)
+    zero = full({}, double(int64_t(1) << (bits - 1)), DType::i32);
+  Shape column = at.shape();
+  column.resize(column.size() + size_t(rank - 1 - from), Dim(1));
+  return where(reshape(isThere, column), dequantized(numbers, gathered(n[2]), zero), 0.0);
+}
+
 // ---- elementwise and windows
 
 Values quantizedSum(Node &n) { return quantizedBy(n, valueAt(n, 0) + valueAt(n, 3), 6); }
@@ -138,6 +175,7 @@ constexpr std::string_view kDomain = "com.microsoft";
 constexpr OpEntry table[] = {
     {"DequantizeLinear", standardOp, {}, kDomain},
     {"DynamicQuantizeMatMul", dynamicProduct, {1, 1}, kDomain},
+    {"GatherBlockQuantized", gatherOfBlocks, {1, 0, 1}, kDomain},
     {"MatMulIntegerToFloat", integerProductToFloat, {1, 1}, kDomain},
     {"MatMulNBits", productOfBits, {1, 1}, kDomain},
     {"QGemm", quantizedGemm, {2, 0, 0, 2}, kDomain},

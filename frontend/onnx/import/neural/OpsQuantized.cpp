@@ -47,9 +47,14 @@ Rounded roundDynamically(const Tensor &x) {
   return {quantized(x, scale, zero, DType::u8), scale, zero};
 }
 
-namespace {
+Tensor repeatBlocks(const Tensor &x, int64_t axis, int64_t block, const Dim &size) {
+  Shape wide = x.shape(), joined = wide;
+  wide.insert(wide.begin() + axis + 1, Dim(block));
+  joined[size_t(axis)] = joined[size_t(axis)] * block;
+  return part(reshape(broadcast_to(unsqueeze(x, {axis + 1}), wide), joined), axis, 0, size);
+}
 
-using Ints = std::vector<int64_t>;
+namespace {
 
 /// A scale or zero point in a shape that broadcasts to `shape`: one number, one per index of `axis`, or one per block
 /// along it.
@@ -62,13 +67,10 @@ Tensor spread(Node &n, const Tensor &parameter, const Shape &shape, int64_t axis
     return reshape(parameter, column);
   }
   axis = n.axis(axis, int64_t(shape.size()));
-  Shape blocks = parameter.shape(), wide = blocks, joined = blocks;
+  const Shape blocks = parameter.shape();
   if (block < 1 || blocks.size() != shape.size())
     n.fail("the scale " + str(blocks) + " does not fit the input " + str(shape));
-  wide.insert(wide.begin() + axis + 1, Dim(block));
-  joined[size_t(axis)] = joined[size_t(axis)] * block;
-  Tensor repeated = reshape(broadcast_to(unsqueeze(parameter, {axis + 1}), wide), joined);
-  return slice(repeated, Shape(shape.size(), Dim(0)), shape, Ints(shape.size(), 1));
+  return repeatBlocks(parameter, axis, block, shape[size_t(axis)]);
 }
 
 Values quantize(Node &n) {

@@ -13,6 +13,9 @@ Tensor dequantized(const Tensor &x, const Tensor &scale, const Tensor &zero);
 /// round(x / scale) + zero, with the type of `zero`.
 Tensor requantized(const Tensor &x, const Tensor &scale, const Tensor &zero);
 
+/// Scales or zero points of blocks of `block` numbers along `axis`, repeated for each of the `size` numbers.
+Tensor repeatBlocks(const Tensor &x, int64_t axis, int64_t block, const Dim &size);
+
 /// The result of DynamicQuantizeLinear: u8, scale, zero point.
 struct Rounded {
   Tensor x, scale, zero;
