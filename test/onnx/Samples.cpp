@@ -3,6 +3,11 @@
 
 using namespace burin::test;
 
+/// A float value that does not say how many dimensions it has.
+static Bytes withoutShape(const Bytes &name) {
+  return Message().add(1, name).add(2, Message().add(1, Message().add(1, int64_t(kFloat))));
+}
+
 int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
@@ -16,6 +21,11 @@ int main(int argc, char **argv) {
             .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"2"})},
             .outputs = {valueInfo("y", kFloat, {"", ""})}}
       .write(folder + "reshape.onnx");
+  ModelText{.nodes = {{"Gemm", {"x", "w"}, {"h"}, {}, "fc"}, {"Add", {"h", "b"}, {"y"}, {}, "sum"}},
+            .inputs = {withoutShape("x"), withoutShape("b")},
+            .outputs = {withoutShape("y")},
+            .initializers = {floatTensor("w", {2, 3}, {1, 2, 3, -4, -5, 6})}}
+      .write(folder + "shapeless.onnx");
   ModelText{.nodes = {{"ReduceSum", {"x", "axes"}, {"y"}, {}, "sum"}},
             .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("axes", kInt64, {"1"})},
             .outputs = {valueInfo("y", kFloat, {"", ""})}}

@@ -20,6 +20,13 @@ struct OnnxOptions {
     int64_t least, most;
   };
   std::vector<Size> sizes;
+  /// The shape of an input. Required for inputs that the model declares without one; for others it has as many
+  /// dimensions as the declared shape, and equal numbers.
+  struct InputShape {
+    std::string input;
+    Shape shape; // numbers of at least 1, names of sizes, and expressions of them
+  };
+  std::vector<InputShape> shapes = {};
   /// Receives warnings about the model, such as a declared shape that differs from the computed one.
   std::function<void(const std::string &)> warn;
 };

@@ -112,7 +112,11 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
     throw Unsupported(where, "", what + " is " + kinds[size_t(input.kind)] + "; burin's graphs take tensors");
   TensorSpec spec{requireType(input.elementType, what, where), {}};
   if (!input.hasShape)
-    throw Unsupported(where, "", what + " does not say how many dimensions it has; give its shape in the model");
+    throw Unsupported(where, "",
+                      what +
+                          " does not say how many dimensions it has; give its shape, with names for the sizes that "
+                          "differ between runs: --shape " +
+                          printable(input.name) + "=batch,3,224,224");
   if (narrowType(input.elementType))
     warnings->push_back(what + " is of type " + nameOf(input.elementType) + ", and takes numbers of type " +
                         std::string(name(spec.dtype)));

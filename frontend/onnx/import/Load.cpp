@@ -2,6 +2,8 @@
 #include "burin/onnx.h"
 #include "frontend/onnx/import/Importer.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include <algorithm>
+#include <deque>
 #include <stdexcept>
 
 namespace burin::onnx {
@@ -38,11 +40,48 @@ static std::string folderOf(const std::string &path) {
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
+static std::string str(const std::vector<DimProto> &dims) {
+  std::string text = "[";
+  for (const DimProto &dim : dims)
+    text += (text.size() > 1 ? ", " : "") + (dim.value >= 0      ? std::to_string(dim.value)
+                                             : dim.param.empty() ? "?"
+                                                                 : printable(dim.param));
+  return text + "]";
+}
+
+/// Declares inputs with the shapes of the options. `texts` owns the names of their sizes.
+static void declareShapes(ModelProto &model, const OnnxOptions &options, std::deque<std::string> &texts,
+                          const Location &where) {
+  for (const auto &[name, shape] : options.shapes) {
+    std::vector<ValueInfo> &inputs = model.graph.inputs;
+    auto input = std::ranges::find(inputs, name, &ValueInfo::name);
+    if (input == inputs.end())
+      throw Error(where, "", "there is no input " + quoted(name) + " to give a shape to");
+    std::vector<DimProto> dims;
+    for (const Dim &size : shape) {
+      if (size.isStatic() && size.value() < 1)
+        throw Error(where, "", "the shape " + burin::str(shape) + " of " + quoted(name) + " has a size below 1");
+      dims.push_back(size.isStatic() ? DimProto{size.value(), {}} : DimProto{-1, texts.emplace_back(size.str())});
+    }
+    auto fits = [](const DimProto &declared, const DimProto &given) {
+      return declared.value <= 0 || declared.value == given.value;
+    };
+    if (input->hasShape && !std::ranges::equal(input->shape, dims, fits))
+      throw Error(where, "",
+                  "the model declares the input " + quoted(name) + " as " + str(input->shape) +
+                      ", which does not fit the given shape " + burin::str(shape));
+    input->hasShape = true;
+    input->shape = std::move(dims);
+  }
+}
+
 static std::optional<Graph> import(const std::string &path, const OnnxOptions &options, const Location &where,
                                    std::vector<std::string> *problems) {
   std::shared_ptr<const Mapping> file = open(path, where);
   return parse(path, where, [&] {
     ModelProto model = readModel(file->bytes());
+    std::deque<std::string> texts;
+    declareShapes(model, options, texts, where);
     TensorReader reader(file, folderOf(path));
     return importGraph({model, reader, path.substr(path.rfind('/') + 1), options, problems}, where);
   });

@@ -70,6 +70,10 @@ void ImportArguments::addTo(CLI::App &command) {
   command.add_option("--dim", dims, "NAME=SIZE: a symbolic size of an ONNX model's inputs that becomes a number");
   command.add_option("--range", ranges,
                      "NAME=LEAST..MOST: the sizes that a symbolic one may take, checked in each run");
+  command.add_option(
+      "--shape", shapes,
+      "INPUT=SIZE,SIZE,…: the shape of an ONNX model's input, which may declare none; sizes are numbers, "
+      "or names for symbolic ones");
 }
 
 /// "n=1..512"
@@ -85,6 +89,23 @@ static int parseRange(const std::string &argument, std::vector<OnnxOptions::Size
   return kOk;
 }
 
+/// "image=batch,3,224,224"; nothing behind "=" is the shape of a scalar.
+static int parseShape(const std::string &argument, std::vector<OnnxOptions::InputShape> &out) {
+  auto [name, sizes] = llvm::StringRef(argument).rsplit('=');
+  OnnxOptions::InputShape given{name.str(), {}};
+  bool isValid = !name.empty() && llvm::StringRef(argument).contains('=');
+  for (llvm::StringRef text :
+       sizes.empty() ? llvm::SmallVector<llvm::StringRef>() : llvm::to_vector(llvm::split(sizes, ','))) {
+    std::optional<Dim> size = Dim::parse(std::string_view(text.trim()));
+    isValid = isValid && size;
+    given.shape.push_back(size.value_or(Dim(1)));
+  }
+  if (!isValid)
+    return fail(kUsage, "--shape needs INPUT=SIZE,SIZE,…, as in --shape image=batch,3,224,224; got '" + argument + "'");
+  out.push_back(std::move(given));
+  return kOk;
+}
+
 static int optionsOf(const ImportArguments &arguments, OnnxOptions &options) {
   if (int code = readFixedInputs(arguments.fixed, options.fixed))
     return code;
@@ -95,6 +116,9 @@ static int optionsOf(const ImportArguments &arguments, OnnxOptions &options) {
     options.sizes.push_back({name, size, size});
   for (const std::string &range : arguments.ranges)
     if (int code = parseRange(range, options.sizes))
+      return code;
+  for (const std::string &shape : arguments.shapes)
+    if (int code = parseShape(shape, options.shapes))
       return code;
   if (arguments.warns)
     options.warn = [](const std::string &warning) { llvm::errs() << "burin: warning: " << warning << '\n'; };
@@ -125,8 +149,8 @@ int Model::read(const std::string &file, const ImportArguments &arguments) {
     return readOnnx(arguments);
   if (!arguments.fixed.empty())
     return fail(kUsage, "--fix is for ONNX models; in C++, call the traced function with a constant");
-  if (!arguments.dims.empty() || !arguments.ranges.empty())
-    return fail(kUsage, "--dim and --range are for ONNX models; in C++, trace the function with other sizes");
+  if (!arguments.dims.empty() || !arguments.ranges.empty() || !arguments.shapes.empty())
+    return fail(kUsage, "--dim, --range and --shape are for ONNX models; in C++, trace the function with other sizes");
   ir::GraphFileProblem problem;
   graph = ir::readGraph(path, *context, problem);
   if (!problem.what.empty())

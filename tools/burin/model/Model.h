@@ -11,9 +11,9 @@
 
 namespace burin::cli {
 
-/// Import options for ONNX models: --fix, --dim and --range. They are rejected for other graphs.
+/// Import options for ONNX models: --fix, --dim, --range and --shape. They are rejected for other graphs.
 struct ImportArguments {
-  std::vector<std::string> fixed = {}, dims = {}, ranges = {};
+  std::vector<std::string> fixed = {}, dims = {}, ranges = {}, shapes = {};
   bool warns = false; // prints import warnings to stderr
 
   void addTo(CLI::App &command);
