@@ -112,6 +112,13 @@ bool Runner::openSession(int threads) {
   return ok(rt.session_create(artifact, &options, &session));
 }
 
+bool Runner::bind(double &us) {
+  const double start = nowUs();
+  const bool isBound = ok(rt.session_bind(session, given.data(), uint32_t(given.size())));
+  us = nowUs() - start;
+  return isBound;
+}
+
 bool Runner::startProfile() { return ok(rt.session_set_profile(session, addStep, &report.steps)); }
 
 bool Runner::runOnce() {

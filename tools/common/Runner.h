@@ -22,6 +22,8 @@ public:
   bool prepareInputs();
   /// Opens a session with so many threads, which replaces the previous one.
   bool openSession(int threads);
+  /// Plans a run for the shapes of the inputs, which a run with new shapes does first; `us` is the time that it took.
+  bool bind(double &us);
   /// Starts to accumulate the times of steps in report.steps.
   bool startProfile();
   bool runOnce();

@@ -2,6 +2,7 @@
 #include "codegen/emit/element/Window.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -124,6 +125,8 @@ private:
     if (!rest)
       return allTiles(unit, from, whole, chunk, &block);
     Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(whole));
+    if (mayShareTiles(rest))
+      return tilesOfEither(unit, from, {isWhole, whole, rest}, chunk, &block);
     k.when(isWhole, [&] { allTiles(unit, from, whole, chunk, &block); });
     k.unless(isWhole, [&] { allTiles(unit, from, rest, chunk, &block); });
   }
@@ -135,6 +138,9 @@ private:
     int64_t rows = s.along.size.value(), block = std::min(rows, perBlock.value());
     if (int64_t rest = block ? rows % block : 0) { // rows of the last block
       Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(block));
+      if (mayShareTiles(rest))
+        return eachChunk(k, s, unit.task, unit.task.chunkFrom,
+                         [&](const Chunk &chunk) { tilesOfEither(unit, from, {isWhole, block, rest}, chunk); });
       k.when(isWhole, [&] { allRows(unit, from, block); });
       k.unless(isWhole, [&] { allRows(unit, from, rest); });
     } else if (block) {
@@ -156,7 +162,7 @@ private:
         Tile whole{from, s.tileRows, chunk};
         whole.rowsEnd = to;
         whole.sureRows = below + 1;
-        equalTiles(unit, whole, full, 0, full);
+        equalTiles(unit, whole, full, k.constant(0), full);
         for (int64_t rows = below; rows > 0; rows -= kRestStep) {
           Tile tile{start, rows, chunk};
           tile.rowsEnd = to;
@@ -189,12 +195,49 @@ private:
       if (!run.inside)
         tile.end = run.from;
       tile.block = block;
-      equalTiles(unit, tile, k.constant(run.tiles), run.before, k.constant(count));
+      equalTiles(unit, tile, k.constant(run.tiles), k.constant(run.before), k.constant(count));
     }
   }
+
+  /// The rows of a block: `whole`, or `rest` in the last one.
+  struct EitherRows {
+    Value isWhole;
+    int64_t whole, rest;
+  };
+  /// Whether the tiles of a whole block and of the last one, with `rest` rows, may have the same code.
+  bool mayShareTiles(int64_t rest) const { return s.byRows && s.rowGroup == 1 && rest > s.tileRows; }
+  /// The tiles of a whole block and of the last one have nearly the same heights, and code is long: it is emitted once
+  /// per height, for a number of tiles that the block determines.
+  void tilesOfEither(const Unit &unit, Value start, const EitherRows &rows, const Chunk &chunk,
+                     const SumBlock *block = nullptr) {
+    auto runsOf = [&](int64_t count) {
+      return tilesOf(count, llvm::divideCeil(count, s.tileRows), [](int64_t, int64_t) { return true; });
+    };
+    auto ofHeight = [](ArrayRef<TileRun> runs, int64_t height) {
+      auto run = llvm::find_if(runs, [&](const TileRun &r) { return r.size == height; });
+      return run == runs.end() ? TileRun{0, height, 0, 0, true} : *run;
+    };
+    auto chosen = [&](int64_t whole, int64_t rest) -> Value {
+      if (whole == rest)
+        return k.constant(whole);
+      return arith::SelectOp::create(k.b, k.loc, rows.isWhole, k.constant(whole), k.constant(rest));
+    };
+    const SmallVector<TileRun> ofWhole = runsOf(rows.whole), ofRest = runsOf(rows.rest);
+    llvm::SmallSetVector<int64_t, 4> heights;
+    for (const TileRun &run : llvm::concat<const TileRun>(ofWhole, ofRest))
+      heights.insert(run.size);
+    for (int64_t height : heights) {
+      const TileRun whole = ofHeight(ofWhole, height), rest = ofHeight(ofRest, height);
+      Tile tile{k.add(start, chosen(whole.from, rest.from)), height, chunk};
+      tile.block = block;
+      equalTiles(unit, tile, chosen(whole.tiles, rest.tiles), chosen(whole.before, rest.before),
+                 k.constant(llvm::divideCeil(rows.whole, s.tileRows)));
+    }
+  }
+
   /// Emits `count` tiles like `first`, from its row on. `inUnit` is the number of tiles of a unit, which share the
   /// prefetch of the next panel; `before` of them precede these.
-  void equalTiles(const Unit &unit, const Tile &first, Value count, int64_t before, Value inUnit) {
+  void equalTiles(const Unit &unit, const Tile &first, Value count, Value before, Value inUnit) {
     int64_t perPanel = s.panelWidth / s.chunkWidth;
     Value pass = k.mul(k.rem(first.chunk.number, k.constant(perPanel)), k.constant(unit.together));
     if (unit.before)
@@ -202,7 +245,7 @@ private:
     Value visits = k.maximum(k.mul(inUnit, k.constant(perPanel * unit.together)), k.constant(1));
     k.loop(k.constant(0), count, k.constant(1), [&](Value t) {
       Tile tile = first;
-      tile.visit = k.add(k.add(k.mul(pass, inUnit), k.constant(before)), t);
+      tile.visit = k.add(k.add(k.mul(pass, inUnit), before), t);
       tile.visits = visits;
       tile.row = k.add(first.row, k.mul(t, k.constant(first.rows)));
       tiles.emit(unit.place, tile);

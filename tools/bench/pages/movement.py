@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kernels that move data, on one thread: GB/s of bytes read and written, beside ONNX Runtime, with the results compared,
-once with fixed sizes and once with every size a symbol, by turns. Run by `tools/dev bench --movement`; `--docs PAGE`
-writes the table as a page."""
+"""Kernels that move data, on one thread: GB/s of bytes read and written, beside ONNX Runtime, OpenVINO and PyTorch, with
+the results compared, once with fixed sizes and once with every size a symbol, by turns. Run by `tools/dev bench
+--movement`; `--docs PAGE` writes the table as a page."""
 import argparse
 import dataclasses
 import datetime
@@ -10,13 +10,15 @@ import math
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+import movement_peers
 
 TYPES = {"f32": (TensorProto.FLOAT, numpy.float32), "f16": (TensorProto.FLOAT16, numpy.float16),
          "u8": (TensorProto.UINT8, numpy.uint8)}
@@ -74,7 +76,7 @@ def shuffle(g, x):
     return g.Reshape(g.Transpose(split, perm=[0, 2, 1, 3, 4]), numpy.array([0, -1, 56, 56]))
 
 
-# Name, shapes of the inputs, graph.
+# Name, shapes of the inputs, graph, and the type of the elements where it is not f32.
 KERNELS = [
     ("nearest resize x2, 64x80x80", [[1, 64, 80, 80]], resize(2)),
     ("nearest resize x3, 3x75x75", [[1, 3, 75, 75]], resize(3)),
@@ -133,6 +135,29 @@ KERNELS = [
     ("bilinear resize to 320x320, 3x224x224", [[1, 3, 224, 224]],
      lambda g, x: g.Resize(x, "", "", numpy.array([1, 3, 320, 320]), mode="linear")),
     ("lower triangle, 1024x1024", [[1024, 1024]], lambda g, x: g.Trilu(x, upper=0)),
+    ("nearest resize x2, 8x64x40x40", [[8, 64, 40, 40]], resize(2)),
+    ("max pool 3x3 s2 p1, 8x64x112x112", [[8, 64, 112, 112]],
+     pool("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])),
+    ("average pool 3x3 s1 p1, 8x64x28x28", [[8, 64, 28, 28]],
+     pool("AveragePool", kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])),
+    ("concat of 4 over channels, 8x64x28x28", [[8, 64, 28, 28]] * 4, lambda g, *x: g.Concat(*x, axis=1)),
+    ("depth to space 2, 8x256x40x40", [[8, 256, 40, 40]], lambda g, x: g.DepthToSpace(x, blocksize=2)),
+    ("NHWC to NCHW, 8x80x80x64", [[8, 80, 80, 64]], perm(0, 3, 1, 2)),
+    ("nearest resize x2, 64x80x80, f16", [[1, 64, 80, 80]], resize(2), "f16"),
+    ("max pool 2x2, 64x160x160, f16", [[1, 64, 160, 160]],
+     pool("MaxPool", kernel_shape=[2, 2], strides=[2, 2]), "f16"),
+    ("concat of 4 along the last axis, 6400x64, f16", [[6400, 64]] * 4, lambda g, *x: g.Concat(*x, axis=1), "f16"),
+    ("transpose, 1024x1024, f16", [[1024, 1024]], perm(1, 0), "f16"),
+    ("NHWC to NCHW + add + relu, 160x160x64, f16", [[1, 160, 160, 64], [1, 64, 160, 160]], transposedSum, "f16"),
+    ("heads b,s,h,d to b,h,s,d, f16", [[8, 128, 12, 64]], perm(0, 2, 1, 3), "f16"),
+    ("nearest resize x2, 64x80x80, u8", [[1, 64, 80, 80]], resize(2), "u8"),
+    ("max pool 3x3 s2 p1, 64x112x112, u8", [[1, 64, 112, 112]],
+     pool("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), "u8"),
+    ("concat of 4 along the last axis, 6400x64, u8", [[6400, 64]] * 4, lambda g, *x: g.Concat(*x, axis=1), "u8"),
+    ("flip of columns, 1024x1024, u8", [[1024, 1024]],
+     lambda g, x: g.Slice(x, numpy.array([-1]), numpy.array([-1 << 40]), numpy.array([1]), numpy.array([-1])), "u8"),
+    ("NHWC to NCHW, 224x224x3, u8", [[1, 224, 224, 3]], perm(0, 3, 1, 2), "u8"),
+    ("transpose, 1024x1024, u8", [[1024, 1024]], perm(1, 0), "u8"),
 ]
 
 
@@ -158,41 +183,47 @@ def medianTime(run, seconds):
     return statistics.median(times)
 
 
+FORMS = ("fixed", "symbolic")
+
+
 @dataclasses.dataclass
 class Row:
-    """What was measured of one kernel, in seconds."""
+    """What was measured of one kernel, in seconds. Peers are those of the fixed sizes, and ONNX Runtime with symbols."""
     name: str
-    bytes: int
-    ours: dict  # by form
-    peer: dict
-    wrong: bool = False
+    bytes: int = 0
+    ours: dict = dataclasses.field(default_factory=dict)   # by form
+    peers: dict = dataclasses.field(default_factory=dict)  # by form and name
+    wrong: list = dataclasses.field(default_factory=list)  # forms, or peers with another result than ONNX Runtime's
 
     def rate(self, form):
         return self.bytes / self.ours[form] / 1e9
 
-    def ratio(self, form):
-        return self.peer[form] / self.ours[form]
+    def ratio(self, form, peer):
+        """None if the peer has no such kernel."""
+        seconds = self.peers.get((form, peer))
+        return seconds and seconds / self.ours[form]
+
+    def overFastest(self):
+        """The time of the fastest peer with fixed sizes, over burin's; None without any."""
+        return min((r for peer in movement_peers.PEERS if (r := self.ratio("fixed", peer))), default=None)
 
     def cost(self):
         return self.ours["symbolic"] / self.ours["fixed"]
-
-
-FORMS = ("fixed", "symbolic")
 
 
 class Case:
     """One kernel in one form."""
 
     def __init__(self, folder, entry, form, options):
-        self.name, shapes, build = entry
+        self.name, shapes, build, *own = entry
+        dtype = options.dtype or (own[0] if own else "f32")
         self.options, self.folder = options, folder / form
         self.folder.mkdir()
-        self.model = modelOf(shapes, build, options.dtype, form == "symbolic")
-        self.path = str(self.folder / "model.onnx")
-        onnx.save(self.model, self.path)
+        self.model = modelOf(shapes, build, dtype, form == "symbolic")
+        self.path = self.folder / "model.onnx"
+        onnx.save(self.model, str(self.path))
         rng = numpy.random.default_rng(0)
-        self.feeds = {f"x{i}": (rng.standard_normal(shape) * 50).astype(TYPES[options.dtype][1])
-                      for i, shape in enumerate(shapes)}
+        self.feeds = {f"x{i}": self.elements(rng, shape, TYPES[dtype][1]) for i, shape in enumerate(shapes)}
         # Sizes come from the inputs: a name that sizes of the model share may be several symbols of the artifact.
         self.inputs = []
         for name, value in self.feeds.items():
@@ -200,10 +231,27 @@ class Case:
             self.inputs.append(f"--input={name}=@{self.folder / name}.npy")
         self.plate = self.folder / "model.plate"
         self.call("compile", self.path, "-o", self.plate)
-        settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads = 1
-        settings.log_severity_level = 3
-        self.session = onnxruntime.InferenceSession(self.path, settings, providers=["CPUExecutionProvider"])
+        wanted = options.peers if form == "fixed" else [p for p in options.peers if p == "onnxruntime"]
+        self.peers = {name: peer for name in wanted if (peer := self.peer(name))}
+
+    @staticmethod
+    def elements(rng, shape, dtype):
+        if dtype == numpy.uint8:
+            return rng.integers(0, 256, shape, dtype=dtype)
+        return (rng.standard_normal(shape) * 50).astype(dtype)
+
+    def peer(self, name):
+        """None if it lacks the kernel: all throw exceptions of their own, some only when they run."""
+        try:
+            peer = movement_peers.PEERS[name](self.path, self.feeds)
+            peer.run()
+            return peer
+        except ImportError:
+            raise
+        except Exception as problem:  # pylint: disable=broad-except
+            if self.options.verbose:
+                print(f"{self.name}: {name}: {str(problem).splitlines()[0][:200]}", file=sys.stderr)
+            return None
 
     def call(self, *arguments):
         return subprocess.run([str(x) for x in (self.options.burin, *arguments)], check=True, capture_output=True,
@@ -218,30 +266,38 @@ class Case:
                 raise RuntimeError(f"{self.name}: {name} is {list(value.shape)}, but {measured[name]} was measured")
         return report["runs"][0]["median_us"] * 1e-6
 
-    def peerSeconds(self):
-        return medianTime(lambda: self.session.run(None, self.feeds), self.options.seconds)
-
-    def isRight(self):
-        """Whether the result is ONNX Runtime's; the bytes that are read and written."""
+    def result(self):
         output = self.model.graph.output[0].name
         self.call("run", self.plate, *self.inputs, f"--output={output}=@{self.folder / 'y.npy'}")
-        got, expected = numpy.load(self.folder / "y.npy"), self.session.run(None, self.feeds)[0]
-        # ONNX Runtime computes the positions of a bilinear resize in f32, which moves results by up to 0.004 here.
-        same = numpy.array_equal(got, expected) or numpy.allclose(got, expected, rtol=1e-5, atol=1e-2)
-        return same, expected.nbytes + sum(x.nbytes for x in self.feeds.values())
+        return numpy.load(self.folder / "y.npy")
+
+
+def areEqual(got, expected):
+    # ONNX Runtime computes the positions of a bilinear resize in f32, which moves results by up to 0.004 here.
+    return got.shape == expected.shape and (numpy.array_equal(got, expected) or
+                                            numpy.allclose(got, expected, rtol=1e-5, atol=1e-2))
 
 
 def measure(entry, options):
     """A Row; the least of the medians of some turns."""
     with tempfile.TemporaryDirectory() as folder:
         cases = {form: Case(pathlib.Path(folder), entry, form, options) for form in FORMS}
-        checks = [case.isRight() for case in cases.values()]
-        row = Row(entry[0], checks[0][1], dict.fromkeys(FORMS, math.inf), dict.fromkeys(FORMS, math.inf),
-                  not all(same for same, _ in checks))
+        row = Row(entry[0])
+        # Results of burin and of other peers are compared with those of the first peer that has the kernel.
+        peers = cases["fixed"].peers
+        expected = next((numpy.array(peer.run()) for peer in peers.values()), None)
+        for form, case in cases.items():
+            got = case.result()
+            row.bytes = got.nbytes + sum(x.nbytes for x in case.feeds.values())
+            if expected is not None and not areEqual(got, expected):
+                row.wrong.append(form)
+        row.wrong += [name for name, peer in peers.items() if not areEqual(numpy.array(peer.run()), expected)]
         for _ in range(options.turns):
             for form, case in cases.items():
-                row.peer[form] = min(row.peer[form], case.peerSeconds())
-                row.ours[form] = min(row.ours[form], case.seconds())
+                for name, peer in case.peers.items():
+                    seconds = medianTime(peer.run, options.seconds)
+                    row.peers[form, name] = min(row.peers.get((form, name), math.inf), seconds)
+                row.ours[form] = min(row.ours.get(form, math.inf), case.seconds())
         return row
 
 
@@ -252,24 +308,43 @@ def processor():
     return "an unknown processor"
 
 
+COLUMNS = [("fixed", "onnxruntime", "ORT"), ("fixed", "openvino", "OV"), ("fixed", "torch", "PyTorch"),
+           ("symbolic", "onnxruntime", "ORT")]
+
+
+def shown(ratio):
+    return f"{ratio:.2f}" if ratio else "–"
+
+
+def means(rows):
+    """The geometric means of the ratios of each column, and of the cost of symbols."""
+    result = []
+    for form, peer, _ in COLUMNS:
+        ratios = [r for row in rows if (r := row.ratio(form, peer))]
+        result.append(statistics.geometric_mean(ratios) if ratios else None)
+    return result, statistics.geometric_mean(row.cost() for row in rows)
+
+
 def page(rows, options):
     lines = ["# Kernels that move data", "",
-             f"Written by `tools/dev bench --movement --docs PAGE`. One thread of {processor()}, {options.dtype}, "
-             f"{datetime.date.today()}: GB/s of bytes read and written, with the ratio of ONNX Runtime "
-             f"{onnxruntime.__version__}'s time to burin's behind it (more than 1: burin is faster). *Symbolic* is the "
-             f"same graph with a name for every size above 8. Each figure is the least of {options.turns} medians, "
-             "taken by turns." + (f" {options.note}" if options.note else ""), "",
-             "| kernel | fixed GB/s | ratio | symbolic GB/s | ratio | symbolic / fixed time |",
-             "|---|---:|---:|---:|---:|---:|"]
+             f"Written by `tools/dev bench --movement --docs PAGE`. One thread of {processor()}, f32 if not named "
+             f"otherwise, {datetime.date.today()}: GB/s of bytes read and written, and the ratios of the times of "
+             f"{', '.join(options.titles)} to burin's (more than 1: burin is faster; –: no such kernel). *Symbolic* is "
+             "the same graph with a name for every size above 8. Each figure is the least of "
+             f"{options.turns} medians, taken by turns." + (f" {options.note}" if options.note else ""), "",
+             "| kernel | fixed GB/s | ONNX Runtime | OpenVINO | PyTorch | symbolic GB/s | ONNX Runtime | "
+             "symbolic / fixed time |",
+             "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for row in rows:
-        lines.append(f"| {row.name} | {row.rate('fixed'):.0f} | {row.ratio('fixed'):.2f} | {row.rate('symbolic'):.0f} "
-                     f"| {row.ratio('symbolic'):.2f} | {row.cost():.2f} |")
-    below = {form: [row.name for row in rows if row.ratio(form) < 1.2] for form in FORMS}
-    means = {form: statistics.geometric_mean(row.ratio(form) for row in rows) for form in FORMS}
-    lines += ["", f"Geometric means: {means['fixed']:.2f} × ONNX Runtime with fixed sizes, {means['symbolic']:.2f} × "
-              f"with symbolic ones; symbolic / fixed {statistics.geometric_mean(row.cost() for row in rows):.2f}. Below "
-              f"1.2 × ONNX Runtime: {len(below['fixed'])} of {len(rows)} with fixed sizes, {len(below['symbolic'])} "
-              "with symbolic ones.", ""]
+        ratios = [shown(row.ratio(form, peer)) for form, peer, _ in COLUMNS]
+        lines.append(f"| {row.name} | {row.rate('fixed'):.0f} | {' | '.join(ratios[:3])} | {row.rate('symbolic'):.0f} "
+                     f"| {ratios[3]} | {row.cost():.2f} |")
+    ratios, cost = means(rows)
+    slow = [row.name for row in rows if (r := row.overFastest()) and r < 1.2]
+    lines += ["", f"Geometric means: {shown(ratios[0])} × ONNX Runtime, {shown(ratios[1])} × OpenVINO and "
+              f"{shown(ratios[2])} × PyTorch with fixed sizes, {shown(ratios[3])} × ONNX Runtime with symbolic ones; "
+              f"symbolic / fixed {cost:.2f}. Below 1.2 × the fastest peer: {len(slow)} of {len(rows)}"
+              + (f" ({'; '.join(slow)})." if slow else "."), ""]
     options.docs.parent.mkdir(parents=True, exist_ok=True)
     options.docs.write_text("\n".join(lines))
 
@@ -278,13 +353,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kernels", nargs="*", help="parts of names; default: all")
     parser.add_argument("--burin", default=".build/release/bin/burin")
-    parser.add_argument("--dtype", default="f32", choices=TYPES)
+    parser.add_argument("--dtype", choices=TYPES, help="of all kernels, instead of their own")
+    parser.add_argument("--peers", default=",".join(movement_peers.PEERS), type=lambda text: text.split(","))
     parser.add_argument("--seconds", type=float, default=0.2, help="of each figure in each turn")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--docs", type=pathlib.Path, help="write the table there")
     parser.add_argument("--note", help="a sentence for the page")
+    parser.add_argument("--verbose", action="store_true", help="say why a peer has no figure")
     options = parser.parse_args()
-    print(f"{'kernel (' + options.dtype + ')':52} {'GB/s':>7} {'/ ORT':>7} {'symbols':>9} {'/ ORT':>7} {'/ fixed':>8}")
+    options.titles = [movement_peers.PEERS[name].version() for name in options.peers]
+    print(f"{'kernel':52} {'GB/s':>7} {'/ ORT':>7} {'/ OV':>7} {'/ torch':>8} {'symbols':>9} {'/ ORT':>7} {'/ fixed':>8}")
     rows, failed = [], 0
     for entry in KERNELS:
         if options.kernels and not any(part in entry[0] for part in options.kernels):
@@ -295,18 +373,17 @@ def main():
             print(f"{entry[0]:52} failed: {problem.stderr.strip().splitlines()[-1][:100]}")
             failed += 1
             continue
-        except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
-            print(f"{entry[0]:52} ONNX Runtime has no such kernel")
-            continue
         rows.append(row)
-        failed += row.wrong
-        print(f"{row.name:52} {row.rate('fixed'):7.1f} {row.ratio('fixed'):7.2f} {row.rate('symbolic'):9.1f} "
-              f"{row.ratio('symbolic'):7.2f} {row.cost():8.2f}" + ("  WRONG" if row.wrong else ""), flush=True)
+        failed += any(name in FORMS for name in row.wrong)
+        ratios = [shown(row.ratio(form, peer)) for form, peer, _ in COLUMNS]
+        print(f"{row.name:52} {row.rate('fixed'):7.1f} {ratios[0]:>7} {ratios[1]:>7} {ratios[2]:>8} "
+              f"{row.rate('symbolic'):9.1f} {ratios[3]:>7} {row.cost():8.2f}"
+              + (f"  OTHER RESULT: {', '.join(row.wrong)}" if row.wrong else ""), flush=True)
     if rows:
-        means = [statistics.geometric_mean(values) for values in (
-            [row.ratio("fixed") for row in rows], [row.ratio("symbolic") for row in rows],
-            [row.cost() for row in rows])]
-        print(f"{'geometric means':52} {'':7} {means[0]:7.2f} {'':9} {means[1]:7.2f} {means[2]:8.2f}")
+        ratios, cost = means(rows)
+        ratios = [shown(r) for r in ratios]
+        print(f"{'geometric means':52} {'':7} {ratios[0]:>7} {ratios[1]:>7} {ratios[2]:>8} {'':9} {ratios[3]:>7} "
+              f"{cost:8.2f}")
         if options.docs:
             page(rows, options)
     return 1 if failed else 0

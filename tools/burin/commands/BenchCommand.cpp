@@ -26,6 +26,7 @@ struct Arguments {
 struct Measurement {
   int threads = 0;
   int64_t iterations = 0;
+  double bindUs = 0; // planning for the shapes, which only the first run with them does
   run::Times us{};
   std::vector<run::StepTimes> steps;
 };
@@ -33,7 +34,7 @@ struct Measurement {
 constexpr int64_t kMaxIterations = 1000000, kProfileRuns = 100;
 
 bool measure(run::Runner &runner, const Arguments &a, int threads, Measurement &out) {
-  if (!runner.openSession(threads))
+  if (!runner.openSession(threads) || !runner.bind(out.bindUs))
     return false;
   for (int64_t i = 0; i < a.warmup; ++i)
     if (!runner.runOnce())
@@ -81,9 +82,11 @@ void print(const Arguments &a, const run::Report &report, const std::vector<Meas
   for (const run::NamedTensor &input : report.inputs)
     std::printf("  %s %s, %s\n", input.name.c_str(), shapeText(input).c_str(), input.source.c_str());
   for (const Measurement &m : measurements) {
-    std::printf("threads %s: median %.2f µs, p10 %.2f, p90 %.2f; %lld iterations after %lld of warm-up\n",
-                threadText(m.threads).c_str(), m.us.median, m.us.p10, m.us.p90, static_cast<long long>(m.iterations),
-                static_cast<long long>(a.warmup));
+    std::printf(
+        "threads %s: median %.2f µs, p10 %.2f, p90 %.2f; %lld iterations after %lld of warm-up; planned in %.1f "
+        "µs\n",
+        threadText(m.threads).c_str(), m.us.median, m.us.p10, m.us.p90, static_cast<long long>(m.iterations),
+        static_cast<long long>(a.warmup), m.bindUs);
     if (!m.steps.empty())
       run::printSteps(stdout, m.steps);
   }
@@ -102,6 +105,7 @@ llvm::json::Object jsonOf(const Arguments &a, const Measurement &m) {
   return llvm::json::Object{{"threads", m.threads ? m.threads : rt::defaultThreads()},
                             {"warmup", a.warmup},
                             {"iterations", m.iterations},
+                            {"bind_us", m.bindUs},
                             {"median_us", m.us.median},
                             {"p10_us", m.us.p10},
                             {"p90_us", m.us.p90},
