@@ -65,6 +65,7 @@ bool inferNorm(InferCall &);
 bool inferBatchNorm(InferCall &);
 bool inferGroupNorm(InferCall &);
 bool inferAttention(InferCall &);
+bool inferAttentionGradient(InferCall &);
 
 // ---- shared
 

@@ -73,6 +73,23 @@ static bool agreeOnHeads(InferCall &call) {
   return true;
 }
 
+/// Checks that the mask, operand `place`, broadcasts to the scores, which have `columns` columns.
+static bool checkMask(InferCall &call, size_t place, const Dim &columns) {
+  if (!call.has(place))
+    return true;
+  TensorSpec &mask = *call.operands[place];
+  Shape scores = call.operand(0).shape;
+  scores.back() = columns;
+  if (!broadcastsTo(mask.shape, scores, &call))
+    return call.fail(text(operandText(call, place), " does not broadcast to ", scores, ", the shape of the scores"));
+  if (!isBool(mask.dtype) && mask.dtype != call.operand(0).dtype) {
+    if (call.strict || !isFloat(mask.dtype))
+      return call.fail(text(operandText(call, place), " must be bool or ", call.operand(0).dtype));
+    mask.dtype = call.operand(0).dtype;
+  }
+  return true;
+}
+
 bool inferAttention(InferCall &call) {
   if (!agreeOnHeads(call))
     return false;
@@ -83,21 +100,23 @@ bool inferAttention(InferCall &call) {
   if (!call.same(columns, value[value.size() - 2]))
     return call.fail(
         text(operandText(call, 1), " and ", operandText(call, 2), " must agree in the last dimension but one"));
-  if (call.has(3)) {
-    TensorSpec &mask = *call.operands[3];
-    Shape scores = query;
-    scores.back() = columns;
-    if (!broadcastsTo(mask.shape, scores, &call))
-      return call.fail(text(operandText(call, 3), " does not broadcast to ", scores, ", the shape of the scores"));
-    if (!isBool(mask.dtype) && mask.dtype != call.operand(0).dtype) {
-      if (call.strict || !isFloat(mask.dtype))
-        return call.fail(text(operandText(call, 3), " must be bool or ", call.operand(0).dtype));
-      mask.dtype = call.operand(0).dtype;
-    }
-  }
   Shape result = query;
   result.back() = value.back();
-  return succeed(call, call.operand(0).dtype, std::move(result));
+  return checkMask(call, 3, columns) && succeed(call, call.operand(0).dtype, std::move(result));
+}
+
+/// The compiler alone makes this op, so that its operands agree.
+bool inferAttentionGradient(InferCall &call) {
+  const Shape &query = call.operand(0).shape, &key = call.operand(1).shape;
+  if (query.size() < 2 || key.size() != query.size() || query.back() != key.back() || call.operand(2).shape != key ||
+      call.operand(3).shape != query)
+    return call.fail(text(
+        "query, key, value and gradient must be [..., L, E], [..., S, E], [..., S, E] and [..., L, E], but are ",
+        operandText(call, 0), ", ", operandText(call, 1), ", ", operandText(call, 2), " and ", operandText(call, 3)));
+  const Dim &keys = key[key.size() - 2];
+  Shape result = query;
+  result[result.size() - 2] = query[query.size() - 2] + keys * 2;
+  return checkMask(call, 4, keys) && succeed(call, call.operand(0).dtype, std::move(result));
 }
 
 } // namespace burin::ir

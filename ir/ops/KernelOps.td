@@ -91,4 +91,18 @@ def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
                         $finite, type($lhs), type($rhs), type($tail), type($terms), type($result)) attr-dict
   }];
 }
+def Burin_AttentionGradientOp : Burin_Op<"attention_gradient"> {
+  let fusion = "window"; let parts = "noOperands"; let layout = "fixedRule"; let flops = "ofAttentionGradient"; let element = "none";
+  let summary = "The gradients of scale * query, scale * key and value in scaled_dot_product_attention, joined along the rows: [..., L + 2S, E]";
+  let description = [{
+    `gradient` [..., L, E] is that of the result. Values have as many columns as queries and keys; mask, `is_causal` and
+    `scale` are those of the attention. The kernel computes the weights again, so that no matrix of them is in memory.
+  }];
+  let arguments = (ins Burin_FloatTensor:$query, Burin_FloatTensor:$key, Burin_FloatTensor:$value,
+                       Burin_FloatTensor:$gradient, Optional<Burin_Tensor>:$mask,
+                       DefaultValuedAttr<BoolAttr, "false">:$is_causal, DefaultValuedAttr<F64Attr, "0.0">:$scale);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferAttentionGradient";
+  let internal = 1;
+}
 #endif

@@ -29,6 +29,40 @@ def SimplifyPass : Pass<"burin-simplify", "::mlir::ModuleOp"> {
   }];
 }
 
+def AttentionGradientsPass : Pass<"burin-attention-gradients", "::mlir::ModuleOp"> {
+  let summary = "Computes the gradients of attention without a matrix of weights in memory";
+  let description = [{
+    The gradients of queries, keys and values, which programs and `grad` write as products with the weights and with the
+    gradient of the scores, become one op. Its kernel computes the weights again, block by block. Nothing else may read
+    the weights: they stay for dropout, and for a mask that needs a gradient.
+
+    Before:
+    ```mlir
+    func.func @gradients(%q: tensor<16x64x16xf32>, %k: tensor<16x64x16xf32>, %v: tensor<16x64x16xf32>, %g: tensor<16x64x16xf32>) -> (tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>) {
+      %kt = burin.transpose %k {perm = array<i64: 0, 2, 1>} : (tensor<16x64x16xf32>) -> tensor<16x16x64xf32>
+      %s = burin.matmul %q, %kt : (tensor<16x64x16xf32>, tensor<16x16x64xf32>) -> tensor<16x64x64xf32>
+      %p = burin.softmax %s {axis = 2 : i64} : (tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %vt = burin.transpose %v {perm = array<i64: 0, 2, 1>} : (tensor<16x64x16xf32>) -> tensor<16x16x64xf32>
+      %dp = burin.matmul %g, %vt : (tensor<16x64x16xf32>, tensor<16x16x64xf32>) -> tensor<16x64x64xf32>
+      %pdp = burin.mul %dp, %p : (tensor<16x64x64xf32>, tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %sum = burin.reduce_sum %pdp {axes = array<i64: 2>, keepdims = true} : (tensor<16x64x64xf32>) -> tensor<16x64x1xf32>
+      %sums = burin.broadcast_to %sum {shape = [16, 64, 64]} : (tensor<16x64x1xf32>) -> tensor<16x64x64xf32>
+      %d = burin.sub %dp, %sums : (tensor<16x64x64xf32>, tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %ds = burin.mul %p, %d : (tensor<16x64x64xf32>, tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %dst = burin.transpose %ds {perm = array<i64: 0, 2, 1>} : (tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %pt = burin.transpose %p {perm = array<i64: 0, 2, 1>} : (tensor<16x64x64xf32>) -> tensor<16x64x64xf32>
+      %dq = burin.matmul %ds, %k : (tensor<16x64x64xf32>, tensor<16x64x16xf32>) -> tensor<16x64x16xf32>
+      %dk = burin.matmul %dst, %q : (tensor<16x64x64xf32>, tensor<16x64x16xf32>) -> tensor<16x64x16xf32>
+      %dv = burin.matmul %pt, %g : (tensor<16x64x64xf32>, tensor<16x64x16xf32>) -> tensor<16x64x16xf32>
+      return %dq, %dk, %dv : tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>
+    }
+    ```
+    After:
+    ```mlir
+    ```
+  }];
+}
+
 def FoldNormalizationPass : Pass<"burin-fold-normalization", "::mlir::ModuleOp"> {
   let summary = "Moves scales and shifts per channel into adjacent weights";
   let description = [{

@@ -225,4 +225,9 @@ TEST_CASE("normalisation and attention") {
   CHECK_THAT(typeOf(attention, {t({4, 8}), t({5, 8}), t({5, 8}), t({4, 6})}),
              Contains("[4, 5], the shape of the scores"));
   CHECK_THAT(typeOf(attention, {t({4, 8}), t({5, 8}), t({5, 8}), t({4, 5}, i32)}), Contains("must be bool or f32"));
+  const char *gradient = "attention_gradient";
+  CHECK(typeOf(gradient, {t({b, n, 8}), t({b, 5, 8}), t({b, 5, 8}), t({b, n, 8}), t({n, 5}, boolean)}) ==
+        "f32[b, n + 10, 8]");
+  CHECK_THAT(typeOf(gradient, {t({b, n, 8}), t({b, 5, 8}), t({b, 5, 9}), t({b, n, 9})}),
+             Contains("value f32[b, 5, 9]"));
 }

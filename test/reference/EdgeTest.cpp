@@ -172,6 +172,25 @@ TEST_CASE("attention rows that see nothing give zeros") {
   CHECK(elements(evaluateOp("scaled_dot_product_attention", {q, k, v, second})) == std::vector<double>{4});
 }
 
+// PyTorch's gradients of scaled_dot_product_attention in f64, those of queries and keys divided by the scale.
+TEST_CASE("attention_gradient gives PyTorch's gradients") {
+  RefTensor q = reals({1, -2, 0.5, 1}, {2, 2}), k = reals({1, 0, -1, 0.5, 2, 1}, {3, 2}),
+            v = reals({0, 1, 3, -1, 1, 1}, {3, 2}), g = reals({1, 2, -1, 0.5}, {2, 2}),
+            mask = reals({0, -0.5, 1, 0.25, 0, 0}, {2, 3});
+  const std::vector<double> plain{0.420356732,  0.232768748,  1.151638167, -0.128510486, -0.002981042, 0.775042519,
+                                  -0.331064925, -0.361989074, 0.334045967, -0.413053445, 0.05199222,   0.871974154,
+                                  -0.137712899, 0.19038351,   0.085720679, 1.437642336},
+      causal{0, 0, 1.880029698, -0.470007424, 0.470007424,  0.940014849, -0.470007424, -0.940014849,
+             0, 0, 0.377540669, 2.311229666,  -0.377540669, 0.188770334, 0,            0};
+  for (bool isCausal : {false, true}) {
+    auto got = elements(evaluateOp("attention_gradient", {q, k, v, g, mask}, {{"is_causal", isCausal}, {"scale", 0.5}}));
+    const auto &wanted = isCausal ? causal : plain;
+    REQUIRE(got.size() == wanted.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      CHECK(std::abs(got[i] - wanted[i]) < 1e-8);
+  }
+}
+
 TEST_CASE("packed panels end with zeros, and contract reads them back") {
   std::vector<double> weights;
   for (int i = 0; i < 2 * 3 * 5; ++i)

@@ -160,7 +160,7 @@ TEST_CASE("every op of the table has a reference and, where PyTorch knows it, a 
   const std::set<std::string> own{
       "contract",   "pack",      "iota",           "full",   "random_uniform", "random_normal",       "random_integers",
       "random_key", "bernoulli", "reduce_average", "prefix", "nonzero",        "non_max_suppression", "reduce_max_num",
-      "bf16_pairs", "fma",       "bf16_terms",     "check",  "barrier"};
+      "bf16_pairs", "fma",       "bf16_terms",     "check",  "barrier",        "attention_gradient"};
   for (const ir::OpInfo &info : ir::opTable()) {
     INFO(info.name);
     CHECK(ir::findReferenceKernel(info.name));

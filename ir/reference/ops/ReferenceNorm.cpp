@@ -149,10 +149,10 @@ void softmaxRow(std::span<double> row) {
 }
 
 /// The mask as numbers to add to each score [..., L, S]: 0 or -inf for a bool mask.
-std::optional<std::vector<double>> maskOf(RefCall &call, const Sizes &scores) {
+std::optional<std::vector<double>> maskOf(RefCall &call, size_t place, const Sizes &scores) {
   RefTensor to = RefTensor::zeros(DType::f64, scores);
-  if (call.has(3)) {
-    RefTensor mask = call.in(3);
+  if (call.has(place)) {
+    RefTensor mask = call.in(place);
     if (!isFloat(mask.dtype)) {
       std::vector<double> added(mask.ints().size());
       for (size_t i = 0; i < added.size(); ++i)
@@ -168,6 +168,21 @@ std::optional<std::vector<double>> maskOf(RefCall &call, const Sizes &scores) {
   return std::move(to.reals());
 }
 
+/// The weights of row `at` of all queries, of which a head has l.
+void weigh(RefCall &call, std::vector<double> &row, const std::vector<double> &mask, int64_t at, int64_t l) {
+  const int64_t e = call.in(0).shape.back(), s = int64_t(row.size());
+  const double *q = call.in(0).reals().data() + at * e, *k = call.in(1).reals().data() + at / l * s * e;
+  const double given = call.attr<double>("scale"), scale = given == 0 ? 1 / std::sqrt(double(e)) : given;
+  const bool causal = call.attr<bool>("is_causal");
+  for (int64_t j = 0; j < s; ++j) {
+    double score = 0;
+    for (int64_t i = 0; i < e; ++i)
+      score += q[i] * k[j * e + i];
+    row[size_t(j)] = causal && j > at % l ? -HUGE_VAL : score * scale + mask[size_t(at * s + j)];
+  }
+  softmaxRow(row);
+}
+
 bool attention(RefCall &call) {
   const RefTensor &query = call.in(0), &key = call.in(1), &value = call.in(2);
   size_t rank = query.shape.size();
@@ -180,25 +195,51 @@ bool attention(RefCall &call) {
   if (key.size() != batch * s * e || value.size() != batch * s * v || call.out().size() != batch * l * v)
     return call.fail("query " + str(query.shape) + ", key " + str(key.shape) + " and value " + str(value.shape) +
                      " do not fit");
-  auto mask = maskOf(call, scores);
+  auto mask = maskOf(call, 3, scores);
   if (!mask)
     return call.fail("the mask " + str(call.in(3).shape) + " does not broadcast to " + str(scores));
-  double scale = call.attr<double>("scale");
-  scale = scale == 0 ? 1 / std::sqrt(double(e)) : scale;
-  bool causal = call.attr<bool>("is_causal");
   std::vector<double> row(static_cast<size_t>(s));
   for (int64_t at = 0; at < batch * l; ++at) {
-    const double *q = query.reals().data() + at * e, *k = key.reals().data() + at / l * s * e;
-    for (int64_t j = 0; j < s; ++j) {
-      double score = 0;
-      for (int64_t i = 0; i < e; ++i)
-        score += q[i] * k[j * e + i];
-      row[size_t(j)] = causal && j > at % l ? -HUGE_VAL : score * scale + (*mask)[size_t(at * s + j)];
-    }
-    softmaxRow(row);
+    weigh(call, row, *mask, at, l);
     for (int64_t j = 0; j < s; ++j)
       for (int64_t i = 0; i < v; ++i)
         call.out().reals()[size_t(at * v + i)] += row[size_t(j)] * value.reals()[size_t((at / l * s + j) * v + i)];
+  }
+  return true;
+}
+
+/// The gradients of scaled queries, scaled keys and values, below each other.
+bool attentionGradient(RefCall &call) {
+  const Sizes &query = call.in(0).shape, &key = call.in(1).shape;
+  size_t rank = query.size();
+  int64_t l = query[rank - 2], e = query[rank - 1], s = key[rank - 2];
+  Sizes scores(query.begin(), query.end() - 1);
+  scores.push_back(s);
+  auto mask = maskOf(call, 4, scores);
+  if (!mask)
+    return call.fail("the mask " + str(call.in(4).shape) + " does not broadcast to " + str(scores));
+  std::vector<double> row(static_cast<size_t>(s)), ofRow(static_cast<size_t>(s));
+  for (int64_t at = 0; at < product(std::span(query).first(rank - 2)) * l; ++at) {
+    weigh(call, row, *mask, at, l);
+    const int64_t head = at / l;
+    const double *q = call.in(0).reals().data() + at * e, *k = call.in(1).reals().data() + head * s * e;
+    const double *v = call.in(2).reals().data() + head * s * e, *g = call.in(3).reals().data() + at * e;
+    double *ofQuery = call.out().reals().data() + (head * (l + 2 * s) + at % l) * e;
+    double *ofKey = call.out().reals().data() + (head * (l + 2 * s) + l) * e, *ofValue = ofKey + s * e;
+    double total = 0;
+    for (int64_t j = 0; j < s; ++j) {
+      ofRow[size_t(j)] = 0;
+      for (int64_t i = 0; i < e; ++i)
+        ofRow[size_t(j)] += g[i] * v[j * e + i];
+      total += ofRow[size_t(j)] * row[size_t(j)];
+    }
+    for (int64_t j = 0; j < s; ++j)
+      for (int64_t i = 0; i < e; ++i) {
+        const double weight = row[size_t(j)], ofScore = weight * (ofRow[size_t(j)] - total);
+        ofQuery[i] += ofScore * k[j * e + i];
+        ofKey[j * e + i] += ofScore * q[i];
+        ofValue[j * e + i] += weight * g[i];
+      }
   }
   return true;
 }
@@ -212,6 +253,7 @@ constexpr RefKernelEntry kNormKernels[] = {
     {"group_norm", groupNorm},
     {"instance_norm", instanceNorm},
     {"scaled_dot_product_attention", attention},
+    {"attention_gradient", attentionGradient},
 };
 
 } // namespace

@@ -54,6 +54,13 @@ Dim ofAttention(Operation &op) {
          Dim(2);
 }
 
+/// Five products: of queries and keys, of gradient and values, and those of the three gradients.
+Dim ofAttentionGradient(Operation &op) {
+  auto attention = cast<AttentionGradientOp>(op);
+  Shape query = shapeOf(attention.getQuery()), key = shapeOf(attention.getKey());
+  return elements(query) * key[key.size() - 2] * Dim(10);
+}
+
 Dim ofConvolution(Operation &op) {
   Dim work = ofResult(op);
   Shape taps = shapeOf(cast<ConvOp>(op).getWeight()); // [kernel…, C/groups, O]

@@ -47,6 +47,7 @@ bool isProductOfTerms(const KernelBody &body) {
   return op && op.getTerms() && body.space();
 }
 bool isAttention(const KernelBody &body) { return body.first<ScaledDotProductAttentionOp>() && body.space(); }
+bool isAttentionGradient(const KernelBody &body) { return isa_and_nonnull<AttentionGradientOp>(body.root()); }
 bool isTiledWindow(const KernelBody &body) { return tiledWindowIn(body.block) && body.space(); }
 
 /// The window of a pool over planes (rows and columns, channels first); nullopt if other families are better.

@@ -23,11 +23,17 @@ static bool joinsPairs(ContractOp op) {
   return typicalSize(ceildiv(shapeOf(op.getResult()).back(), kPanelBytes / int64_t(sizeof(float)))) <= kMostJoins;
 }
 
+/// Whether attention, or its gradient, reads the operand with strides: queries, keys, values, and their gradient.
+static bool isRowsOfAttention(OpOperand &use) {
+  return (isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3) ||
+         (isa<AttentionGradientOp>(use.getOwner()) && use.getOperandNumber() < 4);
+}
+
 /// Whether attention alone reads a value, perhaps with sizes of 1 added and matrices repeated.
 static bool isReadByAttention(OpOperand &use) {
   Operation *user = use.getOwner();
-  if (isa<ScaledDotProductAttentionOp>(user))
-    return use.getOperandNumber() < 3;
+  if (isa<ScaledDotProductAttentionOp, AttentionGradientOp>(user))
+    return isRowsOfAttention(use);
   return (addsUnits(user) || repeatsMatrices(user)) && !user->use_empty() &&
          llvm::all_of(user->getUses(), isReadByAttention);
 }
@@ -38,8 +44,8 @@ static bool isReadWithStrides(OpOperand &use) {
   if (auto contract = dyn_cast<ContractOp>(user))
     return use.getOperandNumber() == 0 && contract.getBatch() <= 1 &&
            (!isOfPairs(contract) || keepsPairs(use.get()) || joinsPairs(contract));
-  if (isa<ScaledDotProductAttentionOp>(user))
-    return use.getOperandNumber() < 3;
+  if (isa<ScaledDotProductAttentionOp, AttentionGradientOp>(user))
+    return isRowsOfAttention(use);
   if (addsUnits(user))
     return isReadByAttention(use);
   bool mayBeView = isa<TransposeOp>(user) || isPrefixSlice(user) || keepsStrides(user);
