@@ -59,6 +59,13 @@ def AttentionGradientsPass : Pass<"burin-attention-gradients", "::mlir::ModuleOp
     ```
     After:
     ```mlir
+    func.func @gradients(%arg0: tensor<16x64x16xf32>, %arg1: tensor<16x64x16xf32>, %arg2: tensor<16x64x16xf32>, %arg3: tensor<16x64x16xf32>) -> (tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>) {
+      %0 = burin.attention_gradient %arg0, %arg1, %arg2, %arg3 {scale = 1.000000e+00 : f64} : (tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>) -> tensor<16x192x16xf32>
+      %1 = burin.slice %0 {starts = [0, 0, 0], steps = array<i64: 1, 1, 1>, stops = [16, 64, 16]} : (tensor<16x192x16xf32>) -> tensor<16x64x16xf32>
+      %2 = burin.slice %0 {starts = [0, 64, 0], steps = array<i64: 1, 1, 1>, stops = [16, 128, 16]} : (tensor<16x192x16xf32>) -> tensor<16x64x16xf32>
+      %3 = burin.slice %0 {starts = [0, 128, 0], steps = array<i64: 1, 1, 1>, stops = [16, 192, 16]} : (tensor<16x192x16xf32>) -> tensor<16x64x16xf32>
+      return %1, %2, %3 : tensor<16x64x16xf32>, tensor<16x64x16xf32>, tensor<16x64x16xf32>
+    }
     ```
   }];
 }
