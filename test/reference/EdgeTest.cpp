@@ -180,10 +180,25 @@ TEST_CASE("attention_gradient gives PyTorch's gradients") {
   const std::vector<double> plain{0.420356732,  0.232768748,  1.151638167, -0.128510486, -0.002981042, 0.775042519,
                                   -0.331064925, -0.361989074, 0.334045967, -0.413053445, 0.05199222,   0.871974154,
                                   -0.137712899, 0.19038351,   0.085720679, 1.437642336},
-      causal{0, 0, 1.880029698, -0.470007424, 0.470007424,  0.940014849, -0.470007424, -0.940014849,
-             0, 0, 0.377540669, 2.311229666,  -0.377540669, 0.188770334, 0,            0};
+      causal{0,
+             0,
+             1.880029698,
+             -0.470007424,
+             0.470007424,
+             0.940014849,
+             -0.470007424,
+             -0.940014849,
+             0,
+             0,
+             0.377540669,
+             2.311229666,
+             -0.377540669,
+             0.188770334,
+             0,
+             0};
   for (bool isCausal : {false, true}) {
-    auto got = elements(evaluateOp("attention_gradient", {q, k, v, g, mask}, {{"is_causal", isCausal}, {"scale", 0.5}}));
+    auto got =
+        elements(evaluateOp("attention_gradient", {q, k, v, g, mask}, {{"is_causal", isCausal}, {"scale", 0.5}}));
     const auto &wanted = isCausal ? causal : plain;
     REQUIRE(got.size() == wanted.size());
     for (size_t i = 0; i < got.size(); ++i)
