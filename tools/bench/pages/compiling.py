@@ -15,35 +15,35 @@ import sys
 import tempfile
 import time
 
+import numpy
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "models"))
-from networks import catalog  # noqa: E402
 from sweeps import packages  # noqa: E402
 
 EXPORTED = ("mobilenet-v3-large", "efficientnet-b0", "shufflenet-v2-x1-0", "resnet50", "detector", "swin-t")
 MOST_INSTRUCTIONS, MOST_SECONDS = 5000, 2.0  # the aims
 
 
-def exported(options):
-    """{name: file} of exports with all sizes dynamic."""
-    files = {}
-    for name in EXPORTED:
-        folder = options.data / name
-        file = folder / "dynamic.onnx"
-        if not file.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            subprocess.run([sys.executable, HERE.parents[1] / "models" / "export.py", name, "dynamic", folder],
-                           check=True, capture_output=True)
-        files[name] = file
-    return files
+def exported(name, options):
+    """The export of a model of catalog.py with its sizes dynamic."""
+    folder = options.data / name
+    file = folder / "dynamic.onnx"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, HERE.parents[1] / "models" / "export.py", name, "dynamic", folder], check=True,
+                       capture_output=True)
+    return file
 
 
 def models(options):
+    """Yields (name, file)."""
+    isNamed = lambda name: not options.models or any(part in name for part in options.models)
     if options.models and all(name.endswith(".onnx") for name in options.models):
-        return {pathlib.Path(name).stem: pathlib.Path(name) for name in options.models}
-    found = exported(options) | packages.download()
-    return {name: file for name, file in found.items()
-            if not options.models or any(part in name for part in options.models)}
+        yield from ((pathlib.Path(name).stem, pathlib.Path(name)) for name in options.models)
+        return
+    yield from ((name, exported(name, options)) for name in EXPORTED if isNamed(name))
+    yield from ((name, file) for name, file in packages.download().items() if isNamed(name))
 
 
 def kernelsOf(text):
@@ -51,6 +51,30 @@ def kernelsOf(text):
     lines = (line.split(None, 5) for line in text.splitlines() if re.match(r" *[\d.]+ +[\d.]+ +[\d.]+ +\d", line))
     return [(int(emitted), int(optimized), (float(mlir) + float(passes) + float(code)) * 1e-3, kernel.strip())
             for mlir, passes, code, emitted, optimized, kernel in lines]
+
+
+def inputsFor(file, folder, options):
+    """Arguments that give the sizes of a run: the first of those that the sweep runs a model of a package with."""
+    if pathlib.Path(".build/models/packages").resolve() not in file.resolve().parents:
+        return [f"--dim={dim}" for dim in options.dim]
+    arguments = []
+    for name, array in next(iter(packages.inputsOf(file).values())).items():
+        place = pathlib.Path(folder) / f"{len(arguments)}.npy"
+        numpy.save(place, array)
+        arguments.append(f"--input={name}=@{place}")
+    return arguments
+
+
+def planned(plate, arguments, options):
+    """Microseconds of planning, the least of some processes, and steps; None if the run fails."""
+    runs = []
+    for _ in range(3):
+        ran = subprocess.run([options.burin, "bench", plate, "--threads=1", "--iterations=1", "--json", "--profile",
+                              *arguments], capture_output=True, text=True)
+        if ran.returncode:
+            return None, None
+        runs.append(json.loads(ran.stdout)["runs"][0])
+    return min(run["bind_us"] for run in runs), len(runs[0]["steps"])
 
 
 def measure(file, options):
@@ -63,11 +87,8 @@ def measure(file, options):
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
-        ran = subprocess.run([options.burin, "bench", plate, "--threads=1", "--iterations=1", "--json", "--profile",
-                              *options.sizes], capture_output=True, text=True)
-        run = json.loads(ran.stdout)["runs"][0] if ran.returncode == 0 else None
-        return {"seconds": seconds, "cpu": cpu, "kernels": kernelsOf(done.stderr),
-                "plan_us": run and run["bind_us"], "steps": run and len(run["steps"])}
+        plan, steps = planned(plate, inputsFor(file, folder, options), options)
+        return {"seconds": seconds, "cpu": cpu, "kernels": kernelsOf(done.stderr), "plan_us": plan, "steps": steps}
 
 
 def main():
@@ -75,15 +96,14 @@ def main():
     parser.add_argument("models", nargs="*", help="ONNX files, or parts of names of models; default: all")
     parser.add_argument("--burin", default=".build/release/bin/burin")
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models/compiling"))
-    parser.add_argument("--dim", action="append", default=[], help="NAME=SIZE for the first run; default 1")
+    parser.add_argument("--dim", action="append", default=[], help="NAME=SIZE for the first run of exports and named files; default 1")
     parser.add_argument("--docs", type=pathlib.Path, help="write the table there")
     options = parser.parse_args()
-    options.sizes = [f"--dim={dim}" for dim in options.dim]
     header = ["model", "kernels", "seconds", "CPU seconds", "largest kernel", "emitted", "plan µs", "steps"]
     print(f"{header[0]:44} {header[1]:>7} {header[2]:>8} {header[3]:>11} {header[4]:>14} {header[5]:>8} {header[6]:>8} "
           f"{header[7]:>6}  the largest")
     rows, failed = [], 0
-    for name, file in models(options).items():
+    for name, file in models(options):
         try:
             m = measure(file, options)
         except RuntimeError as problem:

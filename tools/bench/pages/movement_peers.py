@@ -160,7 +160,7 @@ class Torch:
         return lambda x: x.repeat(numbers[1].tolist())
 
     def Gather(self, attributes, numbers):
-        index = self.torch.from_numpy(numbers[1])
+        index = self.torch.from_numpy(numbers[1].copy())
         return lambda x: x.index_select(attributes["axis"], index)
 
     def ReduceSum(self, attributes, numbers):
