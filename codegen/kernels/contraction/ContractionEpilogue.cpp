@@ -1,4 +1,5 @@
 #include "codegen/kernels/contraction/ContractionEpilogue.h"
+#include "codegen/kernels/LongEpilogue.h"
 #include "codegen/kernels/contraction/microkernel/KeptSums.h"
 #include "codegen/scalar/Elementwise.h"
 
@@ -32,7 +33,7 @@ void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors
     else
       one();
   };
-  const int64_t ops = opsOf([&] { finishOne(0); });
+  const int64_t ops = opsOf(k, [&] { finishOne(0); });
   const int64_t depth = nest.depth.isStatic() ? nest.depth.value() : kWorkOfLoop;
   const bool isLong = ops >= kOpsOfLoop && ops + depth * vectors >= kWorkOfLoop;
   if (isLong && rows.count > 2 && int64_t(sums.size()) <= kMostVectors)
@@ -46,17 +47,8 @@ void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors
 /// Finishes all rows but the first in a loop.
 void ContractionEpilogue::finishInLoop(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool partial,
                                        ArrayRef<Value> sums) {
-  if (!tileSums) {
-    OpBuilder::InsertionGuard guard(k.b);
-    Operation *around = k.b.getInsertionBlock()->getParentOp();
-    auto function = dyn_cast<LLVM::LLVMFuncOp>(around);
-    if (!function)
-      function = around->getParentOfType<LLVM::LLVMFuncOp>();
-    k.b.setInsertionPointToStart(&function.front());
-    Value bytes = LLVM::ConstantOp::create(k.b, k.loc, k.b.getI64IntegerAttr(kMostVectors * k.target.vectorBytes));
-    tileSums = LLVM::AllocaOp::create(k.b, k.loc, LLVM::LLVMPointerType::get(k.b.getContext()), k.b.getI8Type(), bytes,
-                                      /*alignment=*/64);
-  }
+  if (!tileSums)
+    tileSums = stackMemory(k, kMostVectors * k.target.vectorBytes);
   KeptSums kept(k, tileSums, sumType, vectors * lanes);
   const Value base = k.constant(0);
   kept.store(base, base, vectors, sums);
@@ -65,18 +57,6 @@ void ContractionEpilogue::finishInLoop(const Rows &rows, Value column, int64_t v
     end = k.minimum(end, k.sub(rows.end, rows.first));
   k.loop(k.constant(1), end, k.constant(1),
          [&](Value row) { finishRow(rows, row, column, vectors, bound, partial, kept.load(base, row, 1, vectors)); });
-}
-
-/// The number of ops that `emit` appends.
-int64_t ContractionEpilogue::opsOf(llvm::function_ref<void()> emit) {
-  Block *block = k.b.getInsertionBlock();
-  const Block::iterator end = k.b.getInsertionPoint();
-  Operation *before = end == block->begin() ? nullptr : &*std::prev(end);
-  emit();
-  int64_t count = 0;
-  for (Operation &op : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), end))
-    op.walk([&](Operation *) { ++count; });
-  return count;
 }
 
 void ContractionEpilogue::finishRow(const Rows &rows, Value row, Value column, int64_t vectors, const Dim &bound,

@@ -30,7 +30,6 @@ private:
                  ArrayRef<Value> sums);
   void finishInLoop(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool partial,
                     ArrayRef<Value> sums);
-  int64_t opsOf(llvm::function_ref<void()> emit);
   void placeRow(Value row, ArrayRef<Value> outer);
   void placeBatch(Value batch);
   void place(size_t resultDim, Index at);

@@ -6,6 +6,7 @@
 // or masked. If the last channels do not fill a vector, several positions share one. An accumulator adds its taps in
 // row-major order, as in other kernels.
 #include "codegen/emit/KernelEmitters.h"
+#include "codegen/kernels/LongEpilogue.h"
 #include "codegen/kernels/window/WindowSchedule.h"
 #include "passes/kernels/families/KernelFamily.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -139,9 +140,11 @@ private:
         return innerTaps(where, seen, from, known, size, carried);
       };
       auto finish = [&](int64_t row, ArrayRef<Value> sums) {
+        if (hasLongEpilogue.value_or(false) && size > 1)
+          return finishInLoop(row, from, size, sums.slice(row * vectors, vectors));
         eachOf(row, [&](int64_t i) {
           Value sum = k.slice(sums[row * vectors + i / together], i % together * lanes, lanes);
-          p.finish(op->getResult(0), at, castLanes(k.b, k.loc, sum, rule.sumType, rule.type), body, results);
+          finishPosition(sum);
         });
       };
       if (w.spatial == 2 && rowsOfTask > 1) {
@@ -153,6 +156,33 @@ private:
         finish(row, sums);
       return 0;
     });
+  }
+
+  /// Computes the epilogue of a position and stores its results.
+  void finishPosition(Value sum) {
+    const int64_t ops = opsOf(
+        k, [&] { p.finish(op->getResult(0), at, castLanes(k.b, k.loc, sum, rule.sumType, rule.type), body, results); });
+    if (!hasLongEpilogue)
+      hasLongEpilogue = ops >= kOpsOfLoop;
+  }
+
+  /// Finishes the positions of a row of a tile in a loop.
+  void finishInLoop(int64_t row, Value from, int64_t size, ArrayRef<Value> sums) {
+    if (!rowSums)
+      rowSums = stackMemory(k, kMostVectors * k.target.vectorBytes);
+    const Memory memory{rowSums, rule.sumType, {}};
+    for (auto [v, sum] : llvm::enumerate(sums))
+      k.store(memory, {k.constant(int64_t(v) * together * lanes), 1}, sum, together * lanes, {});
+    const Index first = at[last - 1];
+    at[last - 1] = k.shift(first, k.constant(row));
+    k.loop(k.constant(0), k.constant(size), k.constant(1), [&](Value i) {
+      e.scoped([&] {
+        at[last] = {k.add(from, i)};
+        finishPosition(k.load(memory, {k.mul(i, k.constant(lanes)), 1}, lanes, {}));
+        return 0;
+      });
+    });
+    at[last - 1] = first;
   }
 
   /// So many of the row of x that `position` is in.
@@ -283,10 +313,16 @@ private:
   WindowRule rule;
   Block &body;
   ArrayRef<Value> results;
-  int64_t rows = 1;             // of the tile
-  int64_t together = 1;         // positions of the tile that share a vector
-  SmallVector<Index> at;        // in the result
-  Value channelFrom, channelTo; // of the task
+  // An epilogue of so many ops is a loop over the positions of a row (silu has 60): storing and loading the sums costs
+  // little beside them.
+  static constexpr int64_t kOpsOfLoop = 40;
+  static constexpr int64_t kMostVectors = 32; // of a row of a tile: it fits in the registers
+  std::optional<bool> hasLongEpilogue;        // once a position is finished
+  Value rowSums;                              // stack memory for the sums of such a row
+  int64_t rows = 1;                           // of the tile
+  int64_t together = 1;                       // positions of the tile that share a vector
+  SmallVector<Index> at;                      // in the result
+  Value channelFrom, channelTo;               // of the task
 };
 
 } // namespace
