@@ -23,8 +23,8 @@ namespace {
 
 // A kernel computes a head per task, the products of the composed form have a task per tile. On one thread of a Zen 4
 // the kernel takes as long as they do for 128 queries and keys, and 0.4 (causal) to 0.7 of the time for 1024. So it
-// also pays off if a third of the threads have no head.
-constexpr int64_t kFewestHeads = 16;
+// also pays off if a third of the threads have no head, and for long sequences if half of them have none.
+constexpr int64_t kFewestHeads = 16, kFewestLongHeads = 8, kLongScores = 512 * 512;
 // Products of bf16 are twice as fast as those of the kernel, which are of f32. It is faster for causal attention, where
 // it computes half of the scores, of so many scores per head.
 constexpr int64_t kFewestBf16Scores = 256 * 256;
@@ -252,8 +252,9 @@ private:
         total = std::min(kMostCounted, total * std::min(kMostCounted, upperBound(size).value_or(kMostCounted)));
       return total;
     };
-    return most(ArrayRef(scores).drop_back(2)) >= kFewestHeads &&
-           (dtypeOf(weights) != DType::bf16 || (isCausal && most(ArrayRef(scores).take_back(2)) >= kFewestBf16Scores));
+    const int64_t heads = most(ArrayRef(scores).drop_back(2)), perHead = most(ArrayRef(scores).take_back(2));
+    return heads >= (perHead >= kLongScores ? kFewestLongHeads : kFewestHeads) &&
+           (dtypeOf(weights) != DType::bf16 || (isCausal && perHead >= kFewestBf16Scores));
   }
 
   /// Whether the shapes are those of the op, and all operands are known before the products.

@@ -341,6 +341,15 @@ def CheckIndicesEarlyPass : Pass<"burin-check-indices-early", "::mlir::ModuleOp"
     ```
     After:
     ```mlir
+    burin.state @sum : tensor<4xf32>
+    func.func @last(%arg0: tensor<8x4xf32>, %arg1: tensor<2xi64>, %arg2: tensor<4xf32> {burin.state = @sum}) -> (tensor<2x4xf32>, tensor<4xf32> {burin.state = @sum}) {
+      %0 = burin.iota  {dtype = i64, shape = [8]} : () -> tensor<8xi64>
+      %1 = burin.take %0, %arg1 {burin.error = "an index of take is out of range along axis 0"} : (tensor<8xi64>, tensor<2xi64>) -> tensor<2xi64>
+      %2 = burin.softmax %arg0 {axis = 1 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+      %3 = burin.take %2, %1 {burin.checked} : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+      %4 = burin.exp %arg2 : (tensor<4xf32>) -> tensor<4xf32>
+      return %3, %4 : tensor<2x4xf32>, tensor<4xf32>
+    }
     ```
   }];
 }
