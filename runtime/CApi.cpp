@@ -320,7 +320,7 @@ burin_status *sessionRunAsync(burin_session *session, const burin_tensor *inputs
   Status s = core.async->enqueue(session->function(), views(inputs, inputCount), views(outputs, outputCount),
                                  {call.get(), DoneCall::done});
   if (s.ok())
-    call.release(); // owned by the runner now
+    static_cast<void>(call.release()); // owned by the runner now
   return give(std::move(s));
 }
 

@@ -207,7 +207,7 @@ void Trace::Batching::replayWhile(ir::WhileOp loop) {
 void Trace::Batching::replayBranches(ir::IfOp branches) {
   const std::vector<Batched> operands = operandsOf(branches);
   const std::vector<Batched> inputs(operands.begin() + 1, operands.end());
-  const Batched condition = operands[0];
+  const Batched &condition = operands[0];
   Flags flags;
   for (const Batched &x : operands)
     flags.push_back(x.isBatched);

@@ -160,7 +160,7 @@ std::string Module::path() const { return pathOf(state); }
 std::string Module::pathOf(std::shared_ptr<const State> at) {
   std::string path;
   while (std::shared_ptr<const State> parent = at->parent.lock()) {
-    path = path.empty() ? at->name : at->name + "." + path;
+    path.insert(0, path.empty() ? at->name : at->name + ".");
     at = parent;
   }
   return path;
@@ -371,7 +371,7 @@ std::string Module::tree() const {
     std::string inner = child.tree();
     for (size_t at = 0; (at = inner.find('\n', at)) != std::string::npos; at += 3)
       inner.replace(at, 1, "\n  ");
-    text += "\n  " + name + ": " + inner;
+    text.append("\n  ").append(name).append(": ").append(inner);
   }
   return text + (state->children.empty() ? ")" : "\n)");
 }
@@ -394,8 +394,12 @@ std::ostream &operator<<(std::ostream &out, const Module &module) { return out <
 std::vector<std::pair<std::string, Module>> Module::named_modules() const {
   std::vector<std::pair<std::string, Module>> all{{"", *this}};
   for (const auto &[name, child] : state->children)
-    for (const auto &[inner, module] : child.named_modules())
-      all.emplace_back(inner.empty() ? name : name + "." + inner, module);
+    for (const auto &[inner, module] : child.named_modules()) {
+      std::string path = name;
+      if (!inner.empty())
+        path.append(".").append(inner);
+      all.emplace_back(std::move(path), module);
+    }
   return all;
 }
 

@@ -84,13 +84,13 @@ TEST_CASE("indices that are known early are checked before a state is overwritte
   Tensor one = ones({kLarge});
   CHECK(floats(step(one, tensor({3}))) == std::vector<float>{3});
   const void *place = placeOf(total);
-  for (float i = 2; i < 6; ++i) {
-    CHECK(floats(step(one, tensor({int64_t(4), kLarge}))) == std::vector<float>{4 * i, kLarge * i});
+  for (int i = 2; i < 6; ++i) {
+    CHECK(floats(step(one, tensor({int64_t(4), kLarge}))) == std::vector<float>{float(4 * i), float(kLarge * i)});
     CHECK(placeOf(total) == place);
     std::string what = messageOf([&] { step(one, tensor({int64_t(1), kLarge + 1})).wait(); });
     CHECK(contains(what, "an index of take is out of range along axis 0 (element 1)"));
     CHECK(contains(what, "DonationTest.cpp:"));
-    CHECK(isAll(total, i));
+    CHECK(isAll(total, float(i)));
     CHECK(placeOf(total) == place);
   }
 }

@@ -13,7 +13,8 @@ using namespace detail;
 
 static int64_t firstNormalized(const Tensor &x, std::initializer_list<int64_t> normalized, const char *op,
                                const Location &where) {
-  const Shape shape = x.shape(where), sizes(normalized.begin(), normalized.end());
+  const Shape &shape = x.shape(where);
+  const Shape sizes(normalized.begin(), normalized.end());
   bool fits = !sizes.empty() && sizes.size() <= shape.size();
   for (size_t i = 0; fits && i < sizes.size(); ++i)
     fits = mayEqual(shape[shape.size() - sizes.size() + i], sizes[i]);
@@ -43,7 +44,7 @@ Tensor dropout2d(const Tensor &x, double p, bool training, Location where) {
 
 Tensor channel_shuffle(const Tensor &x, int64_t groups, Location where) {
   LocationScope scope(inScope(where));
-  const Shape shape = x.shape();
+  const Shape &shape = x.shape();
   if (shape.size() < 2 || groups < 1 || (shape[1].isStatic() && shape[1].value() % groups))
     throw Error(inScope(where), "channel_shuffle",
                 std::to_string(groups) + " groups do not divide the channels of " + str(x.spec()));
@@ -91,7 +92,7 @@ Tensor gumbel_softmax(const Tensor &logits, double tau, bool hard, int64_t axis,
   const DType dtype = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
   // An exponential number is 0 with a small probability; its logarithm would be infinite.
   const Tensor noise = -log(maximum(default_generator().exponential(logits.shape(), 1, dtype), 1e-37));
-  const Tensor soft = softmax((logits.to(dtype) + noise) / tau, axis).to(logits.dtype());
+  Tensor soft = softmax((logits.to(dtype) + noise) / tau, axis).to(logits.dtype());
   if (!hard)
     return soft;
   const Tensor isLargest = iota(soft.shape(), DType::i64, axis) == argmax(soft, axis, true);

@@ -166,7 +166,7 @@ Tensor detail::maxUnpool(size_t dimensions, const Tensor &x, const Tensor &indic
   if (indices.shape() != x.shape() || isFloat(indices.dtype()))
     throw Error(inScope(where), name,
                 "the indices are " + str(indices.spec()) + ", but must be integers of the shape of " + str(x.spec()));
-  if (output_size.size() != 0 && output_size.size() != dimensions && output_size.size() != dimensions + 2)
+  if (!output_size.empty() && output_size.size() != dimensions && output_size.size() != dimensions + 2)
     throw Error(inScope(where), name,
                 "the output size " + str(output_size) + " must have " + std::to_string(dimensions) +
                     " spatial sizes, or also those of N and C");

@@ -11,6 +11,12 @@
 
 namespace burin::nn {
 
+Identity::Identity(Location where) : Module("Identity", where) {}
+Tensor Identity::operator()(const Tensor &x, Location) const {
+  ModuleScope inModule(*this);
+  return x;
+}
+
 // Calls ops with the layer's location; scopes inside of them override `where`.
 #define BURIN_LAYER(Name, call)                                                                                        \
   Name::Name(Location where) : Module(#Name, where) {}                                                                 \
@@ -24,7 +30,6 @@ BURIN_LAYER(Sigmoid, sigmoid(x, where))
 BURIN_LAYER(Tanh, tanh(x, where))
 BURIN_LAYER(Hardswish, hardswish(x, where))
 BURIN_LAYER(Hardsigmoid, hardsigmoid(x, where))
-BURIN_LAYER(Identity, x)
 BURIN_LAYER(ReLU6, relu6(x, where))
 BURIN_LAYER(SELU, selu(x, where))
 BURIN_LAYER(LogSigmoid, logsigmoid(x, where))

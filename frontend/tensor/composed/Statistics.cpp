@@ -40,7 +40,7 @@ SortResult cummin(const Tensor &x, int64_t axis, Location where) {
 
 Tensor logcumsumexp(const Tensor &given, int64_t axis, Location where) {
   LocationScope scope(inScope(where));
-  const Tensor x = asFloat(given);
+  Tensor x = asFloat(given);
   axis = axisOf(x, axis, "logcumsumexp");
   if (x.shape()[size_t(axis)] == Dim(0))
     return x;

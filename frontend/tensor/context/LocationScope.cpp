@@ -15,6 +15,7 @@ LocationScope::LocationScope(const Location &where) : outer(scope), place(where)
 LocationScope::~LocationScope() { scope = outer; }
 
 namespace detail {
+// NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers pass a parameter or variable of their own
 const Location &inScope(const Location &where) { return scope ? *scope : where; }
 
 const char *keepText(std::string text) {

@@ -5,8 +5,8 @@
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
-#include "passes/analysis/OpFacts.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/OpFacts.h"
 #include "passes/lower/contractions/Pack.h"
 #include <algorithm>
 

@@ -7,6 +7,7 @@
 #include "runtime/support/Cursor.h"
 #include "tools/burin/Commands.h"
 #include <algorithm>
+#include <cmath>
 
 namespace burin::cli {
 namespace {
@@ -218,7 +219,7 @@ std::vector<std::string> memoryPicture(const ArtifactFacts &facts) {
       continue;
     // In doubles, which are exact for arenas up to 2^53 bytes; the picture may be off by one row.
     double scale = double(kRows) / double(arena), start = double(facts.placement.offsets[b]) * scale;
-    auto first = uint64_t(start + .5), last = uint64_t(start + double(range.bytes) * scale + .5);
+    auto first = uint64_t(std::llround(start)), last = uint64_t(std::llround(start + double(range.bytes) * scale));
     first = std::min(first, kRows - 1);
     last = std::min(std::max(last, first + 1), kRows); // a small buffer still gets one row
     for (uint64_t row = first; row < last; ++row)

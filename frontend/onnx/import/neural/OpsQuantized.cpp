@@ -67,7 +67,7 @@ Tensor spread(Node &n, const Tensor &parameter, const Shape &shape, int64_t axis
     return reshape(parameter, column);
   }
   axis = n.axis(axis, int64_t(shape.size()));
-  const Shape blocks = parameter.shape();
+  const Shape &blocks = parameter.shape();
   if (block < 1 || blocks.size() != shape.size())
     n.fail("the scale " + str(blocks) + " does not fit the input " + str(shape));
   return repeatBlocks(parameter, axis, block, shape[size_t(axis)]);
