@@ -42,13 +42,13 @@ bool Size::isAtMost(const Dim &a, const Dim &b, const Location &where) {
 // ---- type and shape
 
 DType Tensor::dtype(Location where) const { return stateOf(*this, inScope(where)).spec.dtype; }
-const Shape &Tensor::shape(Location where) const {
-  where = inScope(where);
-  if (isTraced())
+static const TensorSpec &specOf(const Tensor &x, const Location &where) {
+  if (x.isTraced())
     lastSizes() = where;
-  return stateOf(*this, where).spec.shape;
+  return stateOf(x, where).spec;
 }
-TensorSpec Tensor::spec(Location where) const { return {dtype(where), shape(where)}; }
+const Shape &Tensor::shape(Location where) const { return specOf(*this, inScope(where)).shape; }
+TensorSpec Tensor::spec(Location where) const { return specOf(*this, inScope(where)); }
 int64_t Tensor::rank(Location where) const { return int64_t(shape(where).size()); }
 bool Tensor::isTraced() const { return state && std::holds_alternative<TracedValue>(state->value); }
 

@@ -1,5 +1,6 @@
 #include "passes/analysis/ValueChecks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -18,6 +19,10 @@ llvm::SmallVector<Operation *> checksOf(KernelOp kernel) {
       checks.push_back(op);
   });
   return checks;
+}
+
+bool keepsAllElements(Operation *op) {
+  return repeatsOperand(op) && (isView(op) || lowerBound(elements(shapeOf(op->getResult(0)))).value_or(0) > 0);
 }
 
 std::string errorOf(Operation *op) {

@@ -22,7 +22,7 @@ namespace burin::passes {
 namespace {
 
 // A kernel computes a head per task, the products of the composed form have a task per tile. On one thread of a Zen 4
-// the kernel takes as long as they do for 128 queries and keys, and 0.4 (causal) to 0.7 of the time for 1024. So it
+// the kernel takes as long as they do for 128 queries and keys, and 0.4 (causal) to 0.8 of the time for 1024. So it
 // also pays off if a third of the threads have no head, and for long sequences if half of them have none.
 constexpr int64_t kFewestHeads = 16, kFewestLongHeads = 8, kLongScores = 512 * 512;
 // Products of bf16 are twice as fast as those of the kernel, which are of f32. It is faster for causal attention, where

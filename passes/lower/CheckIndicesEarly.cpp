@@ -71,10 +71,7 @@ private:
   void checkEarly(Operation *op) {
     SmallVector<Operation *> repeats; // between the indices to check and the operand, the last one first
     Value indices = op->getOperand(1);
-    for (Operation *by = indices.getDefiningOp(); isa_and_present<BroadcastToOp, ReshapeOp>(by);
-         by = indices.getDefiningOp()) {
-      if (isa<BroadcastToOp>(by) && !isNotEmpty(by->getResult(0)))
-        break;
+    for (Operation *by = indices.getDefiningOp(); by && keepsAllElements(by); by = indices.getDefiningOp()) {
       repeats.push_back(by);
       indices = by->getOperand(0);
     }
@@ -104,8 +101,6 @@ private:
     else
       op->setAttr(kCheckedAttr, b.getUnitAttr());
   }
-
-  static bool isNotEmpty(Value v) { return lowerBound(elements(shapeOf(v))).value_or(0) > 0; }
 
   Operation *front = nullptr; // the first op behind those that check indices
 };

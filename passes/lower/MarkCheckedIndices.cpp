@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/OpFacts.h"
+#include "passes/analysis/ValueChecks.h"
 #include <cstring>
 
 using namespace mlir;
@@ -75,7 +76,7 @@ private:
       Value v = shown.pop_back_val();
       for (OpOperand &use : v.getUses()) {
         Operation *user = use.getOwner();
-        if (repeatsOperand(user) && (isView(user) || isNotEmpty(user->getResult(0))))
+        if (keepsAllElements(user))
           shown.push_back(user->getResult(0));
         auto checks = [&](auto op) {
           return op && use.getOperandNumber() == 1 && !op->use_empty() && shapeOf(op.getX())[op.getAxis()] == size;
@@ -87,8 +88,6 @@ private:
     }
     return false;
   }
-
-  static bool isNotEmpty(Value v) { return lowerBound(elements(shapeOf(v))).value_or(0) > 0; }
 };
 
 } // namespace

@@ -22,18 +22,10 @@ AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op
     heads = heads * shape[d];
 }
 
-void AttentionSides::goToHead(Value head) {
-  for (size_t d = leading; d-- > 0;) {
-    at[d] = {d ? k.rem(head, k.dim(shape[d])) : head};
-    head = d ? k.div(head, k.dim(shape[d])) : head;
-  }
-}
+void AttentionSides::goToHead(Value head) { placeHead(k, ArrayRef(shape).take_front(leading), head, at); }
 
 Value AttentionSides::rowStart(const StridedMemory &s, Value row) {
-  Value start = k.mul(row, k.dim(s.strides[leading]));
-  for (size_t d = 0; d < leading; ++d)
-    start = k.add(start, k.mul(at[d].base, k.dim(s.strides[d])));
-  return start;
+  return rowStartOf(k, s, ArrayRef(at).take_front(leading), row);
 }
 
 Value AttentionSides::scale() {

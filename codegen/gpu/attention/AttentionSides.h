@@ -1,5 +1,6 @@
 // Operands of attention on a GPU: sizes, positions of elements in query, key and value, and masking of scores.
 #pragma once
+#include "codegen/emit/element/Heads.h"
 #include "codegen/emit/element/PointEmitter.h"
 #include "codegen/scalar/base/Scalar.h"
 

@@ -14,17 +14,11 @@ Value AttentionRows::number(double c) { return arith::ConstantOp::create(k.b, k.
 
 void AttentionRows::setHead(Value head, const Shape &shape) {
   at.assign(shape.size(), Index());
-  for (size_t d = leading; d-- > 0;) {
-    at[d] = {d ? k.rem(head, k.dim(shape[d])) : head};
-    head = d ? k.div(head, k.dim(shape[d])) : head;
-  }
+  placeHead(k, ArrayRef(shape).take_front(leading), head, at);
 }
 
 Value AttentionRows::rowStart(const StridedMemory &s, Value row) {
-  Value start = k.mul(row, k.dim(s.strides[leading]));
-  for (size_t d = 0; d < leading; ++d)
-    start = k.add(start, k.mul(at[d].base, k.dim(s.strides[d])));
-  return start;
+  return rowStartOf(k, s, ArrayRef(at).take_front(leading), row);
 }
 
 Value AttentionRows::loadLanes(const StridedMemory &s, Value start, Value column, Value mask) {

@@ -2,6 +2,7 @@
 // weights there.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
+#include "codegen/emit/element/Heads.h"
 #include "codegen/kernels/contraction/microkernel/Microkernel.h"
 #include "codegen/scalar/math/Math.h"
 
