@@ -4,10 +4,10 @@
 namespace burin::ir {
 
 std::span<const OpInfo> opTable() {
-  static const OpInfo table[] = {
+  static const auto *table = new std::vector<OpInfo>{ // tasks may still read it when the process exits
 #include "ir/OpTable.inc"
   };
-  return table;
+  return *table;
 }
 
 const OpInfo *findOp(std::string_view name) {
