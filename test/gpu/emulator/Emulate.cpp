@@ -125,7 +125,7 @@ private:
   static bool isPrivate(Value *pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
 
   void reportAccess(Instruction &i, Value *pointer, Type *type, int32_t kind) {
-    if (isPrivate(pointer))
+    if (isPrivate(pointer) || i.hasMetadata(LLVMContext::MD_nosanitize)) // not of the kernel itself
       return;
     b.SetInsertPoint(&i);
     Value *generic = b.CreateAddrSpaceCast(pointer, b.getPtrTy());

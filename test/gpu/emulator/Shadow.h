@@ -1,10 +1,14 @@
 // Who has read and written memory: finds races.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace burin::test::simt {
@@ -22,57 +26,108 @@ struct Stamp {
 
 class Shadow {
 public:
-  /// The earlier access of a byte that the new one races with: another thread's, at least one of both a write, without
-  /// a barrier of their block between them, unless `isOrdered` says of the earlier one that it comes before. Null if
-  /// there is none.
+  /// The earlier access of some of the bytes that the new one races with: another thread's, at least one of both a
+  /// write, without a barrier of their block between them, unless `isOrdered` says of the earlier one that it comes
+  /// before. Null if there is none.
   template <class IsOrdered>
-  const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered);
-  const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic) {
-    return access(address, now, writes, atomic, [](const Stamp &) { return false; });
-  }
-  /// A byte that something is on its way to has not been written.
-  void forget(uintptr_t address) { at(address).write.thread = 0; }
-  /// Whether a byte has been written.
-  bool isWritten(uintptr_t address) { return at(address).write.thread != 0; }
-  /// The last write, if there is one.
-  const Stamp &writeOf(uintptr_t address) { return at(address).write; }
+  const Stamp *access(uintptr_t address, size_t bytes, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered);
+  /// Bytes that something is on its way to have not been written.
+  void forget(uintptr_t address, size_t bytes);
+  bool areWritten(uintptr_t address, size_t bytes);
+  /// The last write of a byte, if there is one.
+  const Stamp &writeOf(uintptr_t address) { return cellsOf(address, 1).front().write; }
   void clear();
 
 private:
-  struct Byte {
+  /// The accesses of a few bytes in a row.
+  struct Cell {
     Stamp write, read;
     bool atomic = false;      // the write
     bool manyReaders = false; // of that interval
   };
   static constexpr uintptr_t kPage = 4096;
-  using Page = std::array<Byte, kPage>;
-  Byte &at(uintptr_t address);
+  static constexpr int kMostShift = 4;
+  /// Cells are as large as what its accesses are multiples of, for speed: 16 bytes at first.
+  struct Page {
+    int shift = kMostShift; // log2 of the bytes of a cell
+    std::array<Cell, kPage> cells;
+    void refine(int to);
+    void clear() { std::fill_n(cells.begin(), kPage >> std::exchange(shift, kMostShift), Cell{}); }
+  };
+  /// The cells of bytes of one page.
+  std::span<Cell> cellsOf(uintptr_t address, size_t bytes);
+  /// `body` for the cells of all bytes, until it returns something.
+  template <class F> auto forEach(uintptr_t address, size_t bytes, F body) -> decltype(body(std::declval<Cell &>()));
+  Page &pageOf(uintptr_t number);
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   std::vector<std::unique_ptr<Page>> spare; // of earlier blocks
-  uintptr_t lastNumber = 0;
-  Page *last = nullptr;
+  struct Recent {
+    uintptr_t number = ~uintptr_t(0);
+    Page *page = nullptr;
+  };
+  std::array<Recent, 16> recent;
 };
 
-inline Shadow::Byte &Shadow::at(uintptr_t address) {
-  uintptr_t number = address / kPage;
-  if (!last || number != lastNumber) {
-    std::unique_ptr<Page> &page = pages[number];
-    if (!page && !spare.empty()) {
-      page = std::move(spare.back());
-      spare.pop_back();
-      page->fill({});
-    } else if (!page) {
-      page = std::make_unique<Page>();
-    }
-    last = page.get(), lastNumber = number;
+inline void Shadow::Page::refine(int to) {
+  const int parts = 1 << (shift - to);
+  for (size_t i = kPage >> shift; i-- > 0;) {
+    const Cell whole = cells[i];
+    std::fill_n(&cells[i * size_t(parts)], parts, whole);
   }
-  return (*last)[address % kPage];
+  shift = to;
+}
+
+inline Shadow::Page &Shadow::pageOf(uintptr_t number) {
+  Recent &last = recent[number % recent.size()];
+  if (last.number == number)
+    return *last.page;
+  std::unique_ptr<Page> &page = pages[number];
+  if (!page && !spare.empty()) {
+    page = std::move(spare.back());
+    spare.pop_back();
+    page->clear();
+  } else if (!page) {
+    page = std::make_unique<Page>();
+  }
+  last = {number, page.get()};
+  return *page;
+}
+
+inline std::span<Shadow::Cell> Shadow::cellsOf(uintptr_t address, size_t bytes) {
+  Page &page = pageOf(address / kPage);
+  const int shift = std::countr_zero(address | bytes | uintptr_t(1) << kMostShift);
+  if (shift < page.shift)
+    page.refine(shift);
+  return {&page.cells[address % kPage >> page.shift], bytes >> page.shift};
+}
+
+template <class F>
+auto Shadow::forEach(uintptr_t address, size_t bytes, F body) -> decltype(body(std::declval<Cell &>())) {
+  while (bytes > 0) {
+    const size_t inPage = std::min<size_t>(bytes, kPage - address % kPage);
+    for (Cell &cell : cellsOf(address, inPage))
+      if (auto result = body(cell))
+        return result;
+    address += inPage, bytes -= inPage;
+  }
+  return {};
+}
+
+inline void Shadow::forget(uintptr_t address, size_t bytes) {
+  forEach(address, bytes, [](Cell &cell) {
+    cell.write.thread = 0;
+    return false;
+  });
+}
+
+inline bool Shadow::areWritten(uintptr_t address, size_t bytes) {
+  return !forEach(address, bytes, [](Cell &cell) { return cell.write.thread == 0; });
 }
 
 template <class IsOrdered>
-const Stamp *Shadow::access(uintptr_t address, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered) {
-  Byte &byte = at(address);
+const Stamp *Shadow::access(uintptr_t address, size_t bytes, const Stamp &now, bool writes, bool atomic,
+                            IsOrdered isOrdered) {
   auto races = [&](const Stamp &before, bool many) {
     if (before.thread == 0)
       return false;
@@ -80,31 +135,33 @@ const Stamp *Shadow::access(uintptr_t address, const Stamp &now, bool writes, bo
       return true;
     return before.interval == now.interval && (many || before.thread != now.thread) && !isOrdered(before);
   };
-  const Stamp *other = nullptr;
-  if (races(byte.write, false) && !(atomic && byte.atomic))
-    other = &byte.write;
-  else if (writes && races(byte.read, byte.manyReaders))
-    other = &byte.read;
-  if (writes) {
-    static thread_local Stamp earlier;
-    if (other)
-      earlier = *other, other = &earlier;
-    byte.write = now;
-    byte.atomic = atomic;
-  } else {
-    bool sameTime = byte.read.thread && byte.read.interval == now.interval && byte.read.block == now.block;
-    byte.manyReaders = sameTime && (byte.manyReaders || byte.read.thread != now.thread);
-    // A reader of another block stays known as one: any write there races.
-    byte.read = now;
-  }
-  return other;
+  return forEach(address, bytes, [&](Cell &cell) -> const Stamp * {
+    const Stamp *other = nullptr;
+    if (races(cell.write, false) && !(atomic && cell.atomic))
+      other = &cell.write;
+    else if (writes && races(cell.read, cell.manyReaders))
+      other = &cell.read;
+    if (writes) {
+      static thread_local Stamp earlier;
+      if (other)
+        earlier = *other, other = &earlier;
+      cell.write = now;
+      cell.atomic = atomic;
+    } else {
+      bool sameTime = cell.read.thread && cell.read.interval == now.interval && cell.read.block == now.block;
+      cell.manyReaders = sameTime && (cell.manyReaders || cell.read.thread != now.thread);
+      // A reader of another block stays known as one: any write there races.
+      cell.read = now;
+    }
+    return other;
+  });
 }
 
 inline void Shadow::clear() {
   for (auto &[number, page] : pages)
     spare.push_back(std::move(page));
   pages.clear();
-  last = nullptr;
+  recent.fill({});
 }
 
 } // namespace burin::test::simt

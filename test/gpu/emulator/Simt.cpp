@@ -379,15 +379,13 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
     if (units.isUsed() && units.touches(at, size_t(bytes)))
       return report("access to a barrier in shared memory", site);
   }
-  for (int64_t i = 0; i < bytes; ++i) {
-    if (isShared && !writes && !shadow.isWritten(at + uintptr_t(i)))
-      return report("read of shared memory that the block has not written", site);
-    if (const Stamp *other = shadow.access(at + uintptr_t(i), now, writes, atomic, isOrdered))
-      return report("race with thread " + std::to_string(other->thread - 1) + " of block " +
-                        std::to_string(other->block) + " at " + siteName(other->site) + ", on " +
-                        (isShared ? "shared" : "global") + " memory",
-                    site);
-  }
+  if (isShared && !writes && !shadow.areWritten(at, size_t(bytes)))
+    return report("read of shared memory that the block has not written", site);
+  if (const Stamp *other = shadow.access(at, size_t(bytes), now, writes, atomic, isOrdered))
+    return report("race with thread " + std::to_string(other->thread - 1) + " of block " +
+                      std::to_string(other->block) + " at " + siteName(other->site) + ", on " +
+                      (isShared ? "shared" : "global") + " memory",
+                  site);
 }
 
 void multiply(fragments::Element type, fragments::Multiplied *parts, int32_t site) {
@@ -411,8 +409,7 @@ void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site
     return report("an address of an asynchronous copy is not a multiple of 16", site);
   access(to, kCopiedBytes, Write, site);
   access(from, bytes, Read, site);
-  for (size_t i = 0; i < kCopiedBytes; ++i)
-    sharedShadow.forget(at + i);
+  sharedShadow.forget(at, kCopiedBytes);
   running->threads[size_t(running->thread)].copies.push_back({to, from, bytes, site});
 }
 

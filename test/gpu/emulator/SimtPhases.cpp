@@ -92,8 +92,7 @@ void copyBulk(std::byte *to, const std::byte *barrier, const void *map, const in
   for (const BulkPiece &piece : pieces) {
     access(place(piece), kCopiedBytes, Write, site);
     access(piece.from, piece.bytes, Read, site);
-    for (size_t i = 0; i < kCopiedBytes; ++i)
-      sharedShadow.forget(piece.to + i);
+    sharedShadow.forget(piece.to, kCopiedBytes);
   }
   auto land = [thread = running->thread, pieces = std::move(pieces), place, site] {
     as(thread, [&] {

@@ -10,6 +10,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -62,12 +63,25 @@ bool isPlace(llvm::Instruction &i) {
                   call->getIntrinsicID() == llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
 }
 
-/// What is done to a place: it is taken away, or marked, so that the emulator reports that a thread comes there.
-enum class Change { TakeAway, Mark };
+/// What is done to a place in this run: it is taken away, or marked, so that the emulator reports that a thread comes
+/// there. Compiled code reads it: places are many, and compiling takes longer than running.
+enum class Change : int32_t { TakeAway, Mark };
+int32_t changedPlace = -1;
+
+constexpr int32_t codeOf(int32_t place, Change how) { return 2 * place + int32_t(how); }
+
+/// Whether a place is changed in this way; not an access of the kernel.
+llvm::Value *isChanged(llvm::IRBuilder<> &b, int32_t place, Change how) {
+  auto *where = llvm::ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(&changedPlace)), b.getPtrTy());
+  llvm::LoadInst *now = b.CreateLoad(b.getInt32Ty(), where, /*isVolatile=*/true);
+  now->setMetadata(llvm::LLVMContext::MD_nosanitize, llvm::MDNode::get(b.getContext(), {}));
+  return b.CreateICmpEQ(now, b.getInt32(uint32_t(codeOf(place, how))));
+}
 
 /// A write outside of all variables.
-void mark(llvm::Instruction &place) {
-  llvm::IRBuilder<> b(&place);
+void addMark(llvm::Instruction &i, int32_t place) {
+  llvm::IRBuilder<> b(&i);
+  b.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(isChanged(b, place, Change::Mark), &i, /*Unreachable=*/false));
   auto outside = reinterpret_cast<uint64_t>(simt::sharedMemory() + simt::kSharedBytes - 1);
   b.CreateStore(b.getInt8(0), llvm::ConstantExpr::getIntToPtr(b.getInt64(outside), b.getPtrTy(kSharedSpace)));
 }
@@ -100,27 +114,44 @@ llvm::Value *valueWithout(llvm::Instruction &i) {
   return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
 }
 
-/// Changes the place of that number, if there are so many; says what it was, or "".
-std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), int number, Change how) {
+std::string nameOf(const llvm::Instruction &i) {
+  if (auto *call = llvm::dyn_cast<llvm::CallBase>(&i))
+    return call->isInlineAsm() ? "assembly" : call->getCalledFunction()->getName().str();
+  return "store";
+}
+
+/// Makes a place one that can be changed.
+void makeChangeable(llvm::Instruction &i, int32_t place) {
+  addMark(i, place);
+  llvm::IRBuilder<> b(&i);
+  llvm::Value *without = i.getType()->isVoidTy() ? nullptr : valueWithout(i);
+  llvm::BasicBlock *before = i.getParent();
+  llvm::Value *isThere = b.CreateNot(isChanged(b, place, Change::TakeAway));
+  llvm::Instruction *end = llvm::SplitBlockAndInsertIfThen(isThere, &i, /*Unreachable=*/false);
+  llvm::Instruction *next = i.getNextNode();
+  i.moveBefore(end->getIterator());
+  if (!without)
+    return;
+  b.SetInsertPoint(next);
+  llvm::PHINode *either = b.CreatePHI(i.getType(), 2);
+  i.replaceAllUsesWith(either);
+  either->addIncoming(without, before);
+  either->addIncoming(&i, i.getParent());
+}
+
+/// Makes all places changeable; returns what they are.
+std::vector<std::string> makeAllChangeable(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &)) {
+  std::vector<llvm::Instruction *> places;
   for (llvm::Function &f : kernels)
-    for (llvm::Instruction &i : llvm::instructions(f)) {
-      if (!isPlace(i) || number-- > 0)
-        continue;
-      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-      auto *other = llvm::dyn_cast<llvm::CallBase>(&i);
-      std::string what = call                            ? call->getCalledFunction()->getName().str()
-                         : other && other->isInlineAsm() ? "assembly"
-                                                         : "store";
-      if (how == Change::Mark) {
-        mark(i);
-        return what;
-      }
-      if (!i.getType()->isVoidTy())
-        i.replaceAllUsesWith(valueWithout(i));
-      i.eraseFromParent();
-      return what;
-    }
-  return "";
+    for (llvm::Instruction &i : llvm::instructions(f))
+      if (isPlace(i))
+        places.push_back(&i);
+  std::vector<std::string> names;
+  for (llvm::Instruction *i : places) {
+    names.push_back(nameOf(*i));
+    makeChangeable(*i, int32_t(names.size()) - 1);
+  }
+  return names;
 }
 
 /// Softmax of rows of several warps, the largest of each column, sums of a line and of columns that are cut into parts,
@@ -143,7 +174,6 @@ void build(Graph &g) {
 }
 
 struct Outcome {
-  std::string changed; // "" if there was nothing left to change
   std::string found;
   Tensors results;
 };
@@ -162,36 +192,49 @@ const char *targetOf(void (*build)(Graph &)) {
                                       : "cuda-sm_90a+ptx";
 }
 
-Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
-                   Change how = Change::TakeAway) {
-  Graph g;
-  build(g);
-  Outcome outcome;
-  auto compiled = g.compile(targetOf(build), [&](codegen::CompileOptions &options) {
-    options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-      if (place >= 0)
-        outcome.changed = change(kernels, isPlace, place, how);
-      return emulated(kernels, symbols);
-    };
-  });
-  Random random(1);
+/// A graph whose kernels can be changed in each of their places.
+class Subject {
+public:
+  Subject(void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &)) {
+    Graph g;
+    build(g);
+    compiled = g.compile(targetOf(build), [&](codegen::CompileOptions &options) {
+      options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+        names = makeAllChangeable(kernels, isPlace);
+        return emulated(kernels, symbols);
+      };
+    });
+    Random random(1);
+    for (Graph::Value v : g.inputs()) {
+      std::vector<int64_t> shape;
+      for (const Dim &d : g.spec(v).shape)
+        shape.push_back(d.isStatic() ? d.value() : d == Dim("images") ? kImages : kUnknown);
+      inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
+    }
+  }
+
+  /// What the places are.
+  const std::vector<std::string> &places() const { return names; }
+
+  Outcome run(int32_t place = -1, Change how = Change::TakeAway) {
+    changedPlace = place < 0 ? -1 : codeOf(place, how);
+    Outcome outcome;
+    simt::takeErrors();
+    try {
+      outcome.results = compiled->run(inputs);
+    } catch (const std::runtime_error &e) {
+      outcome.found = e.what();
+    }
+    for (const std::string &error : simt::takeErrors())
+      outcome.found += error + "\n";
+    return outcome;
+  }
+
+private:
+  std::shared_ptr<Compiled> compiled;
+  std::vector<std::string> names;
   Tensors inputs;
-  for (Graph::Value v : g.inputs()) {
-    std::vector<int64_t> shape;
-    for (const Dim &d : g.spec(v).shape)
-      shape.push_back(d.isStatic() ? d.value() : d == Dim("images") ? kImages : kUnknown);
-    inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
-  }
-  simt::takeErrors();
-  try {
-    outcome.results = compiled->run(inputs);
-  } catch (const std::runtime_error &e) {
-    outcome.found = e.what();
-  }
-  for (const std::string &error : simt::takeErrors())
-    outcome.found += error + "\n";
-  return outcome;
-}
+};
 
 bool areSame(const Tensors &x, const Tensors &y) {
   auto same = [](const ir::RefTensor &a, const ir::RefTensor &b) { return a.toBytes() == b.toBytes(); };
@@ -200,20 +243,21 @@ bool areSame(const Tensors &x, const Tensors &y) {
 
 /// Takes away one place after the other; returns how many there are, by what they are. Each is reported, or changes
 /// results, unless no thread comes there: LLVM copies code to paths that these sizes do not take.
-std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &)) {
+std::map<std::string, int> plantAll(Subject &subject) {
   std::map<std::string, int> planted;
-  Tensors expected = runChanged(-1, build, isPlace).results;
-  for (int place = 0;; ++place) {
-    Outcome outcome = runChanged(place, build, isPlace);
-    if (outcome.changed.empty())
-      return planted;
-    bool isFound = outcome.found != "" || !areSame(outcome.results, expected);
-    if (!isFound && runChanged(place, build, isPlace, Change::Mark).found == "")
+  const Outcome expected = subject.run();
+  CHECK(expected.found == "");
+  for (int32_t place = 0; place < int32_t(subject.places().size()); ++place) {
+    const Outcome outcome = subject.run(place);
+    bool isFound = outcome.found != "" || !areSame(outcome.results, expected.results);
+    if (!isFound && subject.run(place, Change::Mark).found == "")
       continue;
-    INFO(place << ": without " << outcome.changed);
+    const std::string &what = subject.places()[size_t(place)];
+    INFO(place << ": without " << what);
     CHECK(isFound);
-    ++planted[outcome.changed];
+    ++planted[what];
   }
+  return planted;
 }
 
 /// A product of ten slices, the last of which lies where the epilogue stores sums, and an attention over several tiles
@@ -256,25 +300,27 @@ void buildAttention(Graph &g) {
 } // namespace
 
 TEST_CASE("The emulator finds every planted bug") {
+  Subject subject(build, isPlace);
   simt::Counters before = simt::counters();
-  CHECK(runChanged(-1, build, isPlace).found == "");
+  CHECK(subject.run().found == "");
   simt::Counters after = simt::counters();
   CHECK(after.barriers > before.barriers);
   CHECK(after.shuffles > before.shuffles);
   CHECK(after.sharedAccesses > before.sharedAccesses);
-  auto planted = plantAll(build, isPlace);
+  auto planted = plantAll(subject);
   CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 4); // two of the rows, two of the product
   CHECK(planted["store"] >= 4);
 }
 
 TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
   for (auto *build : {buildProduct, buildTf32Product, buildSplitProduct, buildAttention}) {
+    Subject subject(build, isWaiting);
     simt::Counters before = simt::counters();
-    CHECK(runChanged(-1, build, isWaiting).found == "");
+    CHECK(subject.run().found == "");
     simt::Counters after = simt::counters();
     CHECK(after.products > before.products);
     CHECK(after.copies > before.copies);
-    auto planted = plantAll(build, isWaiting);
+    auto planted = plantAll(subject);
     CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 4);
     CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
     CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
@@ -289,8 +335,8 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
 }
 
 TEST_CASE("The emulator finds missing copies, groups, waits and barriers of large products of f32") {
-  CHECK(runChanged(-1, buildLargeProduct, isWaiting).found == "");
-  auto planted = plantAll(buildLargeProduct, isWaiting);
+  Subject subject(buildLargeProduct, isWaiting);
+  auto planted = plantAll(subject);
   CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 4); // two of each side
   CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
   CHECK(planted["llvm.nvvm.cp.async.wait.group"] == 1);
@@ -299,14 +345,15 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers of larg
 
 TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
   simt::setMultiprocessors(1);
+  Subject subject(buildWarpgroupProduct, isWaiting);
   simt::Counters before = simt::counters();
-  CHECK(runChanged(-1, buildWarpgroupProduct, isWaiting).found == "");
+  CHECK(subject.run().found == "");
   simt::Counters after = simt::counters();
   CHECK(after.groupProducts > before.groupProducts);
   CHECK(after.phases > before.phases);
   CHECK((after.bulkCopies - before.bulkCopies) % (2 * 3 * 3) == 0); // both sides of three slices, of three tiles
   CHECK(after.copies == before.copies);
-  auto planted = plantAll(buildWarpgroupProduct, isWaiting);
+  auto planted = plantAll(subject);
   CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
   CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 4); // of 32 columns each
   CHECK(planted["llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"] == 1);
@@ -328,12 +375,13 @@ TEST_CASE("The emulator finds what is missing where warpgroups multiply bytes") 
   simt::setMultiprocessors(1);
   for (auto *build : {buildFloat8Product, buildByteProduct}) {
     const bool isFloat8 = build == buildFloat8Product;
+    Subject subject(build, isWaiting);
     simt::Counters before = simt::counters();
-    CHECK(runChanged(-1, build, isWaiting).found == "");
+    CHECK(subject.run().found == "");
     simt::Counters after = simt::counters();
     CHECK(after.groupProducts > before.groupProducts);
     CHECK((after.bulkCopies - before.bulkCopies) % (2 * 3 * 3) == 0); // both sides of three slices, of three tiles
-    auto planted = plantAll(build, isWaiting);
+    auto planted = plantAll(subject);
     CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
     CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
     CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
@@ -348,13 +396,14 @@ TEST_CASE("The emulator finds what is missing where warpgroups multiply bytes") 
 
 TEST_CASE("The emulator finds what is missing where warpgroups convolve") {
   simt::setMultiprocessors(1);
+  Subject subject(buildWarpgroupConvolution, isWaiting);
   simt::Counters before = simt::counters();
-  CHECK(runChanged(-1, buildWarpgroupConvolution, isWaiting).found == "");
+  CHECK(subject.run().found == "");
   simt::Counters after = simt::counters();
   CHECK(after.groupProducts > before.groupProducts);
   CHECK(after.bulkCopies > before.bulkCopies); // of panels
   CHECK(after.copies > before.copies);         // of the images
-  auto planted = plantAll(buildWarpgroupConvolution, isWaiting);
+  auto planted = plantAll(subject);
   CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] >= 1); // a box for each 32 columns
   CHECK(planted["llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"] == 1);
   CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] == 8);
@@ -366,11 +415,12 @@ TEST_CASE("The emulator finds what is missing where warpgroups convolve") {
 }
 
 TEST_CASE("The emulator finds what is missing where warpgroups attend") {
+  Subject subject(buildWarpgroupAttention, isWaiting);
   simt::Counters before = simt::counters();
-  CHECK(runChanged(-1, buildWarpgroupAttention, isWaiting).found == "");
+  CHECK(subject.run().found == "");
   simt::Counters after = simt::counters();
   CHECK(after.groupProducts > before.groupProducts);
-  auto planted = plantAll(buildWarpgroupAttention, isWaiting);
+  auto planted = plantAll(subject);
   std::string all;
   for (const auto &[what, count] : planted)
     all += what + " " + std::to_string(count) + "\n";

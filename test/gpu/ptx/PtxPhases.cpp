@@ -49,8 +49,7 @@ void copyBulk(Thread &t, const Instruction &i) {
     (void)t.memory(i, piece.to, kBytes, /*writes=*/true);
     if (piece.bytes)
       (void)t.memory(i, reinterpret_cast<uint64_t>(piece.from), piece.bytes, /*writes=*/false);
-    for (size_t b = 0; b < kBytes; ++b)
-      t.launch->shared.forget(piece.to + b);
+    t.launch->shared.forget(piece.to, kBytes);
   }
   auto land = [&t, &i, pieces = std::move(pieces)] {
     for (const simt::BulkPiece &piece : pieces) {

@@ -195,14 +195,12 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
   if (isShared && units.isUsed() && units.touches(address, bytes))
     fail(*this, i, "access to a barrier in shared memory");
   simt::Shadow &shadow = isShared ? launch->shared : launch->global;
-  for (size_t b = 0; b < bytes; ++b) {
-    if (isShared && !writes && !shadow.isWritten(address + b))
-      fail(*this, i, "read of shared memory that the block has not written");
-    if (const simt::Stamp *other = shadow.access(address + b, now, writes, atomic, isOrdered))
-      fail(*this, i,
-           "race with thread " + std::to_string(other->thread - 1) + " of block " + std::to_string(other->block) +
-               " at line " + std::to_string(other->site));
-  }
+  if (isShared && !writes && !shadow.areWritten(address, bytes))
+    fail(*this, i, "read of shared memory that the block has not written");
+  if (const simt::Stamp *other = shadow.access(address, bytes, now, writes, atomic, isOrdered))
+    fail(*this, i,
+         "race with thread " + std::to_string(other->thread - 1) + " of block " + std::to_string(other->block) +
+             " at line " + std::to_string(other->site));
   return at;
 }
 

@@ -78,8 +78,7 @@ void copyAsync(Thread &t, const Instruction &i) {
   (void)t.memory(i, to, kCopiedBytes, /*writes=*/true);
   if (isThere)
     (void)t.memory(i, from, kCopiedBytes, /*writes=*/false);
-  for (size_t b = 0; b < kCopiedBytes; ++b)
-    t.launch->shared.forget(to + b);
+  t.launch->shared.forget(to, kCopiedBytes);
   t.copies.push_back(copy);
 }
 void commitCopies(Thread &t, const Instruction &) { t.groups.push_back(std::exchange(t.copies, {})); }
