@@ -5,7 +5,9 @@
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/functions/Creation.h"
+#include "frontend/tensor/functions/Movement.h"
 #include <atomic>
+#include <mutex>
 #include <unordered_map>
 
 namespace burin::detail {
@@ -20,41 +22,80 @@ bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
          (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
 }
 
-/// A checked and compiled call. Products and convolutions are compiled again for their own sizes once they repeat:
-/// their code for any size takes up to 1.25 times as long.
+/// The kernel of a call that only moves elements in host memory: slice, concat, pad, … Otherwise null.
+ir::MoveKernel movementOf(const EagerCall &call, Device device) {
+  const bool isMoved = llvm::equal(call.operands, call.checked.operands); // neither converted nor broadcast
+  return isMoved && !device.is_cuda() && !call.info.internal ? ir::findMoveKernel(call.info.name) : nullptr;
+}
+
+/// A checked call, and how it is run: by compiled code; by the host, if it only moves elements; or by neither, as the
+/// result shares the elements of the first operand. A call that repeats gets code for its own sizes and attributes if
+/// the first calls have done without: products and windows of any size take up to 1.25 times as long, and the host
+/// moves elements on one thread.
 class Plan {
-  static constexpr uint32_t kFewCalls = 32; // compiling takes milliseconds
-  EagerCode code;                           // no executable: the result shares the elements of the first operand
-  bool mayImprove;
+  static constexpr uint32_t kFewCalls = 32;             // compiling takes milliseconds
+  static constexpr size_t kFewBytes = size_t(64) << 10; // the host moves these in as much time as a kernel
+  EagerCode code;                                       // without an executable if the host moves elements
+  ir::MoveKernel mover = nullptr;                       // for calls without code
+  bool mayImprove = false;
   mutable std::atomic<uint32_t> calls{0};
   mutable std::atomic<bool> isImproved{false};
+  mutable std::once_flag improving;
   mutable ExecutableRef improved; // set before isImproved
+  Device device;
+
+  size_t movedBytes() const {
+    size_t bytes = 0;
+    for (const TensorSpec &result : call->checked.results)
+      bytes += byteCount(result);
+    return bytes;
+  }
+
+  void improve(const Location &where) const {
+    std::call_once(improving, [&] {
+      improved = mover ? eagerKernel(*call, device, where).executable : eagerKernelOfSizes(*call, device, where);
+      isImproved.store(true, std::memory_order_release);
+    });
+  }
+
+  /// The code for one more call; null: there is none.
+  const ExecutableRef &executable(bool needsCode, const Location &where) const {
+    if (isImproved.load(std::memory_order_acquire))
+      return improved;
+    if (!needsCode && (!mayImprove || calls.fetch_add(1, std::memory_order_relaxed) + 1 != kFewCalls))
+      return code.executable;
+    improve(where);
+    return improved;
+  }
 
 public:
   std::shared_ptr<const EagerCall> call; // its gradients own it, too
   std::vector<DType> scalarTypes;        // per operand: the type as which a scalar is passed
   mutable VjpTable gradients;
 
-  Plan(std::shared_ptr<const EagerCall> checked, Device device, const Location &where) : call(std::move(checked)) {
+  Plan(std::shared_ptr<const EagerCall> checked, Device on, const Location &where)
+      : device(on), call(std::move(checked)) {
     for (const auto &spec : call->operands)
       scalarTypes.push_back(spec ? spec->dtype : DType::f32);
-    if (call->operands.empty() || !sharesElements(call->checked, *call->operands[0]))
+    if (!call->operands.empty() && sharesElements(call->checked, *call->operands[0]))
+      return;
+    mover = movementOf(*call, device);
+    if (!mover)
       code = eagerKernel(*call, device, where);
+    const bool isProduct = call->info.autocast == ir::Autocast::Lower;
     // Kernels of GPUs may add in another order if they know sizes.
-    mayImprove = code.isForAnySize && call->info.autocast == ir::Autocast::Lower && !device.is_cuda();
+    mayImprove =
+        mover ? movedBytes() > kFewBytes : code.isForAnySize && (isProduct || code.hasOtherSizes) && !device.is_cuda();
   }
 
-  /// The code for one more call.
-  const ExecutableRef &executable(const Location &where) const {
-    if (!mayImprove)
-      return code.executable;
-    if (isImproved.load(std::memory_order_acquire))
-      return improved;
-    if (calls.fetch_add(1, std::memory_order_relaxed) + 1 != kFewCalls)
-      return code.executable;
-    improved = eagerKernelOfSizes(*call, {}, where);
-    isImproved.store(true, std::memory_order_release);
-    return improved;
+  /// The results of one more call.
+  std::vector<Tensor> run(std::span<const Tensor *const> operands, const Location &where) const {
+    constexpr auto atOnce = std::chrono::microseconds(2); // callers expect an asynchronous call
+    if (const ExecutableRef &runs = executable(mover && !canMove(operands), where))
+      return launch(runs, 0, operands, scalarTypes, call->checked.results, atOnce, call->info.name, where);
+    if (mover)
+      return moveOnHost({call, &call->checked}, mover, operands, where);
+    return {Access::make(call->checked.results[0], storageOf(*Access::state(*operands[0])))};
   }
 };
 
@@ -133,13 +174,7 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
     plan = std::make_shared<Plan>(checkedCall(info, operands, std::move(attrs), at.key, where), at.device, where);
     plans().insert(std::move(at), plan);
   }
-  const std::vector<TensorSpec> &resultSpecs = plan->call->checked.results;
-  std::vector<Tensor> results;
-  constexpr auto atOnce = std::chrono::microseconds(2); // callers expect an asynchronous call
-  if (const ExecutableRef &executable = plan->executable(where))
-    results = launch(executable, 0, operands, plan->scalarTypes, resultSpecs, atOnce, info.name, where);
-  else
-    results.push_back(Access::make(resultSpecs[0], storageOf(*Access::state(*operands[0]))));
+  std::vector<Tensor> results = plan->run(operands, where);
   if (aligned.allFollow())
     for (const Tensor &result : results)
       Access::state(result)->follows = true;

@@ -9,12 +9,17 @@
 namespace burin::detail {
 
 namespace {
-/// Whether an operand keeps static sizes where others become symbols: the right operand of a product. It is usually a
-/// weight, of which there are few shapes, and products of static depth and columns are up to twice as fast.
+/// Whether an operand keeps static sizes where others become symbols: the right operand of a product or a convolution. It
+/// is usually a weight, of which there are few shapes, and products of static depth and columns are up to twice as fast.
 bool keepsSizes(const EagerCall &call, size_t operand) {
   constexpr int64_t kFewElements = 64 * 64;
   const Shape &shape = call.operands[operand]->shape;
-  return call.info.name == std::string_view("matmul") && operand == 1 && shape.size() == 2 &&
+  const std::string_view op = call.info.name;
+  if (operand != 1)
+    return false;
+  if (op == "conv" || op == "conv_transpose")
+    return true;
+  return op == "matmul" && shape.size() == 2 &&
          elements(shape).isStatic() && elements(shape).value() >= kFewElements;
 }
 
@@ -45,15 +50,21 @@ public:
       operand ? key.add(*operand) : key.addAbsent();
   }
 
-  /// Whether inferred results are those of the call with sizes, and each of their sizes is a symbol or a number.
+  /// Whether inferred results are those of the call with sizes.
   bool gives(const std::vector<TensorSpec> &results, const std::vector<TensorSpec> &actual) const {
     return std::ranges::equal(results, actual, [this](const TensorSpec &a, const TensorSpec &b) {
       return std::ranges::equal(a.shape, b.shape, [this](const Dim &size, const Dim &actual) {
         if (!actual.isStatic())
           return size == actual;
-        auto valueOf = [this](std::string_view name) { return this->valueOf(name); };
-        return size.evaluate(valueOf) == actual.value() && (size.isStatic() || valueOf(size.str()));
+        return size.evaluate([this](std::string_view name) { return valueOf(name); }) == actual.value();
       });
+    });
+  }
+  /// Whether each size of the results is a symbol or a number.
+  bool hasPlainSizes(const std::vector<TensorSpec> &results) const {
+    return std::ranges::all_of(results, [this](const TensorSpec &result) {
+      return std::ranges::all_of(result.shape,
+                                 [this](const Dim &size) { return size.isStatic() || valueOf(size.str()); });
     });
   }
 
@@ -150,12 +161,12 @@ std::shared_ptr<Slot> slotOf(const Key &key, Device device) {
   return slot;
 }
 
-/// Code for all sizes. Null, so that the call is compiled for its own sizes, if sizes of its results are then not plain
-/// symbols or numbers, or cannot be inferred (windows, concatenation, numbers that depend on sizes).
-ExecutableRef symbolicKernel(const EagerCall &call, Device device, const Location &where) {
+/// Code for all sizes. None, so that the call is compiled for its own sizes, if sizes of its results are then others, or
+/// cannot be inferred (numbers that depend on sizes).
+EagerCode symbolicKernel(const EagerCall &call, Device device, const Location &where) {
   SymbolicForm form(call);
   if (!form.any)
-    return nullptr;
+    return {};
   std::shared_ptr<Slot> slot = slotOf(form.key, device);
   std::lock_guard lock(slot->mutex);
   if (!slot->call && slot->problem.empty()) {
@@ -170,8 +181,9 @@ ExecutableRef symbolicKernel(const EagerCall &call, Device device, const Locatio
       slot->problem = inferred.error;
     }
   }
-  const bool isSame = slot->call && form.gives(slot->call->checked.results, call.checked.results);
-  return isSame ? slot->compiled(device, where) : nullptr;
+  if (!slot->call || !form.gives(slot->call->checked.results, call.checked.results))
+    return {};
+  return {slot->compiled(device, where), true, !form.hasPlainSizes(slot->call->checked.results)};
 }
 
 } // namespace
@@ -240,9 +252,9 @@ ExecutableRef eagerKernelOfSizes(const EagerCall &call, Device device, const Loc
   return executable;
 }
 EagerCode eagerKernel(const EagerCall &call, Device device, const Location &where) {
-  if (ExecutableRef executable = symbolicKernel(call, device, where))
-    return {std::move(executable), true};
-  return {eagerKernelOfSizes(call, device, where), false};
+  if (EagerCode code = symbolicKernel(call, device, where); code.executable)
+    return code;
+  return {eagerKernelOfSizes(call, device, where)};
 }
 
 } // namespace burin::detail

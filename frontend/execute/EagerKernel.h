@@ -8,7 +8,8 @@ namespace burin::detail {
 
 struct EagerCode {
   ExecutableRef executable;
-  bool isForAnySize = false; // of the call's operands, or for its own sizes
+  bool isForAnySize = false;  // of the call's operands, or for its own sizes
+  bool hasOtherSizes = false; // sizes of results are neither sizes of operands nor numbers
 };
 
 /// Returns code for a call, from memory or disk, or compiles it: where possible for any size, so that new shapes do not

@@ -40,7 +40,7 @@ Tensor Tensor::t(Location where) const {
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = int64_t(i);
   if (order.size() < 2)
-    throw Error(detail::inScope(where), "t", burin::str(spec(where)) + " has no two dimensions to swap");
+    return *this;
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return burin::transpose(*this, order, where);
 }

@@ -86,6 +86,12 @@ TEST_CASE("Composed functions on empty tensors") {
   CHECK_ERROR(median(none, 0), "has no elements along axis 0");
 }
 
+TEST_CASE("t() swaps two dimensions, and leaves vectors and numbers as they are, as PyTorch's") {
+  CHECK(ones({2, 3}).t().shape() == Shape{3, 2});
+  CHECK(ones({3}).t().shape() == Shape{3});
+  CHECK(ones({}).t().shape() == Shape{});
+}
+
 TEST_CASE("one_hot and bincount count every value or fail") {
   const Tensor x = tensor({0, 3, 1, 3});
   CHECK(ints(bincount(x)) == std::vector<int64_t>{1, 1, 0, 2});
