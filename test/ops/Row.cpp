@@ -1,4 +1,5 @@
 #include "test/ops/Row.h"
+#include "test/Features.h"
 #include <cmath>
 
 namespace burin::test {
@@ -102,13 +103,19 @@ namespace {
 
 class Trial {
 public:
-  Trial(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare)
+  Trial(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
+        size_t parts)
       : row(row), how(how), seed(seed) {
-    for (DType dtype : row.types)
-      for (Example &example : row.examples(row, dtype)) {
+    for (size_t type = 0; type < row.types.size(); ++type) {
+      std::vector<Example> examples = row.examples(row, row.types[type]);
+      size_t number = examples.size() < parts ? 0 : type; // other examples for each type, and at least one
+      for (Example &example : examples) {
+        if (!isSampled(number++, parts))
+          continue;
         runs = std::max(runs, example.sizes.size());
         placed.push_back({std::move(example), std::to_string(placed.size()), 0});
       }
+    }
     for (Placed &p : placed)
       p.addTo(graph, row.op);
     runner = prepare(graph);
@@ -195,9 +202,9 @@ Sample sampleOf(const std::string &op, Example example, uint64_t seed) {
   return sample;
 }
 
-std::string tryRow(const Row &row, const std::string &how, uint64_t seed,
-                   const std::function<Runner(Graph &)> &prepare) try {
-  return Trial(row, how, seed, prepare).report();
+std::string tryRow(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
+                   size_t parts) try {
+  return Trial(row, how, seed, prepare, parts).report();
 } catch (const std::exception &e) {
   return row.op + ", " + how + ", seed " + std::to_string(seed) + ": " + e.what();
 }

@@ -74,8 +74,9 @@ Sample sampleOf(const std::string &op, Example example, uint64_t seed);
 using Runner = std::function<Tensors(const Tensors &inputs)>;
 
 /// Builds one graph of all examples of a row, runs the runner that `prepare` makes of it with several sizes and kinds
-/// of values, and returns the difference from the interpreter, or "". `how` names the runner in messages.
-std::string tryRow(const Row &row, const std::string &how, uint64_t seed,
-                   const std::function<Runner(Graph &)> &prepare);
+/// of values, and returns the difference from the interpreter, or "". `how` names the runner in messages. Without
+/// --long only one of `parts` examples is in the graph, others for each type.
+std::string tryRow(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
+                   size_t parts = 1);
 
 } // namespace burin::test

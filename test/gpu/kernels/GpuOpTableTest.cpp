@@ -28,17 +28,20 @@ Tensors checked(Compiled &compiled, const Tensors &inputs) {
 
 class GpuRowCase : public Catch::ITestInvoker {
 public:
-  GpuRowCase(const Row &row, const char *target) : row(row), target(target) {}
+  GpuRowCase(const Row &row, const char *target, size_t parts = 1) : row(row), target(target), parts(parts) {}
   void invoke() const override {
-    std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
-      std::shared_ptr<Compiled> compiled = graph.compile(target, [&](codegen::CompileOptions &options) {
-        options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-          checkedPtx(kernels, target); // the same kernels as PTX, too
-          return emulated(kernels, symbols);
-        };
-      });
-      return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
-    });
+    std::string different = tryRow(
+        row, target, kSeed,
+        [&](Graph &graph) -> Runner {
+          std::shared_ptr<Compiled> compiled = graph.compile(target, [&](codegen::CompileOptions &options) {
+            options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+              checkedPtx(kernels, target); // the same kernels as PTX, too
+              return emulated(kernels, symbols);
+            };
+          });
+          return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
+        },
+        parts);
     INFO(different);
     CHECK(different.empty());
   }
@@ -46,6 +49,7 @@ public:
 private:
   const Row &row;
   const char *target;
+  size_t parts; // see tryRow()
 };
 
 /// As many tiles of warpgroups as are too few if they have 256 columns.
@@ -77,9 +81,9 @@ struct Registered {
                    Catch::NameAndTags("gpu: " + attention.op + " on sm_90a", "[gpu]"));
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",
+      Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32, 3), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
-      Catch::AutoReg(new GpuRowCase(bf16x3.emplace_back(splitToBf16(row)), kBf16x3), CATCH_INTERNAL_LINEINFO, "",
+      Catch::AutoReg(new GpuRowCase(bf16x3.emplace_back(splitToBf16(row)), kBf16x3, 3), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + row.op + " in bf16x3", "[gpu]"));
     }
     for (const Row &row : rowsByWarpgroups())

@@ -38,18 +38,21 @@ Tensors runOn(rt::Session &session, const Tensors &inputs) {
 
 class PtxRowCase : public Catch::ITestInvoker {
 public:
-  PtxRowCase(const Row &row, const char *target) : row(row), target(target) {}
+  PtxRowCase(const Row &row, const char *target, size_t parts = 2) : row(row), target(target), parts(parts) {}
   void invoke() const override {
     fake::failCall(0);
-    std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
-      rt::Program::Ptr program;
-      require(rt::Program::loadMemory(graph.artifact({target}), nullptr, {}, program));
-      std::shared_ptr<rt::Session> session;
-      std::unique_ptr<rt::Session> made;
-      require(rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, made));
-      session = std::move(made);
-      return [session](const Tensors &inputs) { return runOn(*session, inputs); };
-    });
+    std::string different = tryRow(
+        row, target, kSeed,
+        [&](Graph &graph) -> Runner {
+          rt::Program::Ptr program;
+          require(rt::Program::loadMemory(graph.artifact({target}), nullptr, {}, program));
+          std::shared_ptr<rt::Session> session;
+          std::unique_ptr<rt::Session> made;
+          require(rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, made));
+          session = std::move(made);
+          return [session](const Tensors &inputs) { return runOn(*session, inputs); };
+        },
+        parts);
     INFO(different);
     CHECK(different.empty());
     CHECK(fake::problems() == "");
@@ -58,6 +61,7 @@ public:
 private:
   const Row &row;
   const char *target;
+  size_t parts; // see tryRow(); the emulator runs the same kernels
 };
 
 struct Registered {
@@ -73,9 +77,9 @@ struct Registered {
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
+      Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32", 4),
                      CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
-      Catch::AutoReg(new PtxRowCase(bf16x3.emplace_back(splitToBf16(row)), "cuda-sm_90a+ptx+bf16x3"),
+      Catch::AutoReg(new PtxRowCase(bf16x3.emplace_back(splitToBf16(row)), "cuda-sm_90a+ptx+bf16x3", 4),
                      CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in bf16x3", "[gpu]"));
     }
     static const Row attention = attentionByWarpgroups();
