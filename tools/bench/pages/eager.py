@@ -56,14 +56,55 @@ def peerOps():
     }
 
 
+def peerChanging():
+    """Maps the names of calls whose indices or sizes depend on a number, as in programs/EagerOps.cpp, to the calls."""
+    import torch
+    import torch.nn.functional as F
+
+    table, weight = torch.randn(600, 64), torch.randn(8, 8, 3, 3)
+
+    def attention(i):
+        keys = torch.zeros(1, 4, i, 16)
+        return F.scaled_dot_product_attention(torch.zeros(1, 4, 1, 16), keys, keys)
+
+    return {
+        "row i of 600x64": lambda i: table[i],
+        "rows i to i + 8 of 600x64": lambda i: table[i:i + 8],
+        "concat of ix64 and 1x64": lambda i: torch.cat([table[:i], table[:1]]),
+        "split of 600x64 by i rows": lambda i: table.split(i)[0],
+        "pad of 64x64, i columns": lambda i: F.pad(table[:64], (i, 0)),
+        "64 columns, repeated i times": lambda i: table[0].repeat(i, 1),
+        "softmax of ix64": lambda i: torch.softmax(torch.zeros(i, 64), -1),
+        "product of ix64 and 64x64": lambda i: torch.zeros(i, 64) @ table[:64],
+        "attention of 1 row and i keys, 4 heads of 16": attention,
+        "conv 3x3 of 8 channels, 20 + i by 23 + i": lambda i: F.conv2d(torch.zeros(1, 8, 20 + i, 23 + i), weight),
+        "max pool 3x3 stride 2 of 8 channels, 20 + i by 23 + i":
+            lambda i: F.max_pool2d(torch.zeros(1, 8, 20 + i, 23 + i), 3, 2, 1),
+    }
+
+
+def secondsOfNew(call, last):
+    """Seconds per call; each is a new one."""
+    call(last + 1)
+    begin = time.perf_counter()
+    for i in range(last + 2, last + 41):
+        call(i)
+    return (time.perf_counter() - begin) / 39
+
+
 def peerWorker():
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    ops = peerOps()
+    ops, changing, last = peerOps(), peerChanging(), {}
     with torch.inference_mode():
         for line in sys.stdin:
+            if line.startswith("changing "):
+                name = line.strip().removeprefix("changing ")
+                print(secondsOfNew(changing[name], last.get(name, 0)), flush=True)
+                last[name] = last.get(name, 0) + 40
+                continue
             shapes, call = ops[line.strip()]
             inputs = [torch.randn(shape).abs() for shape in shapes]
             print(secondsOf(lambda: call(*inputs), .05, warmUp=40), flush=True)
@@ -71,8 +112,8 @@ def peerWorker():
 
 # ---- turns
 
-def namesOf(burin):
-    names = [burin.ask("list")]
+def namesOf(burin, what="list"):
+    names = [burin.ask(what)]
     while name := burin.line():
         names.append(name)
     return names
@@ -80,6 +121,15 @@ def namesOf(burin):
 
 def timeText(seconds):
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+
+
+def changingRows(burin, peer, turns):
+    """The lines of the table of calls whose indices or sizes change; the first turn also compiles."""
+    for name in namesOf(burin, "list changing"):
+        pairs = [(float(burin.ask(f"changing {name}")), float(peer.ask(f"changing {name}"))) for _ in range(turns)]
+        ours, theirs = (statistics.median(column) for column in zip(*pairs))
+        ratio = statistics.median(other / one for one, other in pairs)
+        yield f"| {name} | {timeText(ours)} | {timeText(theirs)} | {ratio:.2f} |"
 
 
 def main():
@@ -106,6 +156,10 @@ def main():
                f"{statistics.geometric_mean(overJitted):.2f}; PyTorch over burin's eager call: geometric mean "
                f"{statistics.geometric_mean(overPeer):.2f}, least {min(overPeer):.2f}.")
     print(summary)
+    changing = []
+    for row in changingRows(burin, peer, args.turns):
+        changing.append(row)
+        print(row, flush=True)
     if args.docs:
         import torch
         args.docs.mkdir(parents=True, exist_ok=True)
@@ -113,7 +167,11 @@ def main():
                 "--eager`; the contestants take turns, the numbers are medians.\n\n"
                 f"Machine: {machine()}; PyTorch {torch.__version__}; {time.strftime('%Y-%m-%d')}. {summary}\n\n"
                 "| op | eager | jitted | PyTorch, eager | eager / jitted | PyTorch / eager |\n|---|---:|---:|---:|---:|---:|\n")
-        (args.docs / "eager.md").write_text(text + "\n".join(rows) + "\n")
+        text += "\n".join(rows) + "\n\n"
+        text += ("## Calls whose indices or sizes change\n\nEach call has an index or size i that no call before it had, 40 "
+                 "in a turn from 1 on; sources are made in the call. PyTorch's rows and splits are views, burin's are "
+                 "copies.\n\n| call | burin | PyTorch, eager | PyTorch / burin |\n|---|---:|---:|---:|\n")
+        (args.docs / "eager.md").write_text(text + "\n".join(changing) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 // burin-bench-eager: measures single ops, eagerly and jitted. Reads lines "eager NAME" and "jit NAME" from stdin and
-// prints the seconds of a call to stdout, up to its result; "list" prints the names. tools/bench/pages/eager.py has the
-// same ops for PyTorch.
+// prints the seconds of a call to stdout, up to its result; "list" prints the names. "changing NAME" measures eager
+// calls whose indices or sizes are new each time; "list changing" prints their names. tools/bench/pages/eager.py has
+// the same ops for PyTorch.
 #include <burin/burin.h>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 using namespace burin;
@@ -73,6 +75,55 @@ const std::vector<Op> kOps = {
      [](const Tensors &t) { return scaled_dot_product_attention(t[0], t[1], t[2]); }},
 };
 
+/// A call whose indices or sizes depend on a number from 1 to 400.
+struct Changing {
+  const char *name;
+  Tensor (*call)(int64_t i);
+};
+
+const Tensor &table() {
+  static const Tensor rows = randn({600, 64}).wait();
+  return rows;
+}
+Tensor zerosOf(const Shape &shape) { return zeros(shape); }
+
+const std::vector<Changing> kChanging = {
+    {"row i of 600x64", [](int64_t i) { return table()(i); }},
+    {"rows i to i + 8 of 600x64", [](int64_t i) { return table()(Slice(i, i + 8)); }},
+    {"concat of ix64 and 1x64", [](int64_t i) { return concat({table()(Slice(0, i)), table()(Slice(0, 1))}, 0); }},
+    {"split of 600x64 by i rows", [](int64_t i) { return split(table(), i)[0]; }},
+    {"pad of 64x64, i columns", [](int64_t i) { return pad(table()(Slice(0, 64)), {i, 0}); }},
+    {"64 columns, repeated i times", [](int64_t i) { return table()(0).repeat({i, 1}); }},
+    {"softmax of ix64", [](int64_t i) { return softmax(zerosOf({i, 64})); }},
+    {"product of ix64 and 64x64", [](int64_t i) { return matmul(zerosOf({i, 64}), table()(Slice(0, 64))); }},
+    {"attention of 1 row and i keys, 4 heads of 16",
+     [](int64_t i) {
+       const Tensor keys = zerosOf({1, 4, i, 16});
+       return scaled_dot_product_attention(zerosOf({1, 4, 1, 16}), keys, keys);
+     }},
+    {"conv 3x3 of 8 channels, 20 + i by 23 + i",
+     [](int64_t i) {
+       static const Tensor weight = randn({8, 8, 3, 3}).wait();
+       return conv(zerosOf({1, 8, 20 + i, 23 + i}), weight);
+     }},
+    {"max pool 3x3 stride 2 of 8 channels, 20 + i by 23 + i",
+     [](int64_t i) { return max_pool(zerosOf({1, 8, 20 + i, 23 + i}), {3}, {2}, {1}); }},
+};
+
+/// Returns the seconds per call. Each call is a new one, in each measurement of the process.
+double secondsOfNew(const Changing &changing) {
+  constexpr int64_t kCalls = 40, kMost = 400;
+  static std::map<const Changing *, int64_t> last;
+  int64_t &i = last[&changing];
+  if (i + kCalls >= kMost)
+    throw Error("every call has been made");
+  changing.call(++i).wait(); // compiles what all calls need
+  const auto begin = Clock::now();
+  for (int64_t n = 1; n < kCalls; ++n)
+    changing.call(++i).wait();
+  return std::chrono::duration<double>(Clock::now() - begin).count() / double(kCalls - 1);
+}
+
 Tensors inputsOf(const Op &op) {
   manual_seed(1);
   Tensors inputs;
@@ -99,6 +150,9 @@ template <class Call> double secondsOf(const Call &call) {
 }
 
 double measure(const std::string &mode, const std::string &name) {
+  for (const Changing &changing : kChanging)
+    if (mode == "changing" && name == changing.name)
+      return secondsOfNew(changing);
   for (const Op &op : kOps) {
     if (name != op.name)
       continue;
@@ -119,6 +173,10 @@ int main() try {
     if (line == "list") {
       for (const Op &op : kOps)
         std::cout << op.name << "\n";
+      std::cout << std::endl;
+    } else if (line == "list changing") {
+      for (const Changing &changing : kChanging)
+        std::cout << changing.name << "\n";
       std::cout << std::endl;
     } else {
       const size_t space = line.find(' ');
