@@ -7,11 +7,11 @@
 namespace burin::detail {
 
 std::shared_ptr<const Vjp> VjpTable::find(const std::shared_ptr<const EagerCall> &call,
-                                          const std::vector<bool> &isNeeded) {
+                                          const std::vector<bool> &isNeeded, bool isOnHost) {
   std::lock_guard lock(mutex);
   std::shared_ptr<const Vjp> &known = table[isNeeded];
   if (!known)
-    known = std::make_shared<Vjp>(call, isNeeded);
+    known = std::make_shared<Vjp>(call, isNeeded, isOnHost);
   return known;
 }
 
@@ -116,7 +116,9 @@ void recordCall(VjpTable &table, const std::shared_ptr<const EagerCall> &call, s
     isNeeded.push_back(operand && edgeOf(*operand).node != nullptr);
   if (std::ranges::none_of(results, [](const Tensor &result) { return isFloat(Access::state(result)->spec.dtype); }))
     return;
-  auto node = std::make_shared<TapeCall>(table.find(call, isNeeded), operands, scalarTypes, results, where);
+  const auto *storage = std::get_if<StorageRef>(&Access::state(results[0])->value);
+  const bool isOnHost = storage && !(*storage)->gpu;
+  auto node = std::make_shared<TapeCall>(table.find(call, isNeeded, isOnHost), operands, scalarTypes, results, where);
   for (size_t i = 0; i < results.size(); ++i) {
     const std::shared_ptr<TensorState> &state = Access::state(results[i]);
     if (!isFloat(state->spec.dtype))

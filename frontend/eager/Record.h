@@ -5,10 +5,12 @@
 
 namespace burin::detail {
 
-/// Cache of the gradients of a call, by the operands that need one.
+/// Cache of the gradients of a call on one device, by the operands that need one.
 class VjpTable {
 public:
-  std::shared_ptr<const Vjp> find(const std::shared_ptr<const EagerCall> &call, const std::vector<bool> &isNeeded);
+  /// `isOnHost`: see Vjp.
+  std::shared_ptr<const Vjp> find(const std::shared_ptr<const EagerCall> &call, const std::vector<bool> &isNeeded,
+                                  bool isOnHost);
 
 private:
   std::mutex mutex;

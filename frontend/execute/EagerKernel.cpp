@@ -9,8 +9,9 @@
 namespace burin::detail {
 
 namespace {
-/// Whether an operand keeps static sizes where others become symbols: the right operand of a product or a convolution. It
-/// is usually a weight, of which there are few shapes, and products of static depth and columns are up to twice as fast.
+/// Whether an operand keeps static sizes where others become symbols: the right operand of a product or a convolution.
+/// It is usually a weight, of which there are few shapes, and products of static depth and columns are up to twice as
+/// fast.
 bool keepsSizes(const EagerCall &call, size_t operand) {
   constexpr int64_t kFewElements = 64 * 64;
   const Shape &shape = call.operands[operand]->shape;
@@ -19,8 +20,7 @@ bool keepsSizes(const EagerCall &call, size_t operand) {
     return false;
   if (op == "conv" || op == "conv_transpose")
     return true;
-  return op == "matmul" && shape.size() == 2 &&
-         elements(shape).isStatic() && elements(shape).value() >= kFewElements;
+  return op == "matmul" && shape.size() == 2 && elements(shape).isStatic() && elements(shape).value() >= kFewElements;
 }
 
 /// The types and attributes of a call with symbols in the place of sizes, so that new shapes do not need new
@@ -161,32 +161,46 @@ std::shared_ptr<Slot> slotOf(const Key &key, Device device) {
   return slot;
 }
 
-/// Code for all sizes. None, so that the call is compiled for its own sizes, if sizes of its results are then others, or
-/// cannot be inferred (numbers that depend on sizes).
+/// The slot of all calls of this form, inferred.
+std::shared_ptr<Slot> inferredSlot(const EagerCall &call, SymbolicForm &form, Device device) {
+  std::shared_ptr<Slot> slot = slotOf(form.key, device);
+  std::lock_guard lock(slot->mutex);
+  if (slot->call || !slot->problem.empty())
+    return slot;
+  ir::InferCall inferred{.info = call.info, .operands = form.operands, .attrs = form.attrs, .results = {}, .error = {}};
+  if (!ir::infer(inferred)) {
+    slot->problem = inferred.error;
+    return slot;
+  }
+  CheckedCall checked{call.info, std::move(inferred.operands), std::move(inferred.attrs), std::move(inferred.results)};
+  slot->call = std::make_shared<EagerCall>(call.info, std::move(form.operands), std::move(form.attrs),
+                                           std::move(checked), std::move(form.key));
+  return slot;
+}
+
+/// Code for all sizes. None, so that the call is compiled for its own sizes, if sizes of its results are then others,
+/// or cannot be inferred (numbers that depend on sizes).
 EagerCode symbolicKernel(const EagerCall &call, Device device, const Location &where) {
   SymbolicForm form(call);
   if (!form.any)
     return {};
-  std::shared_ptr<Slot> slot = slotOf(form.key, device);
+  std::shared_ptr<Slot> slot = inferredSlot(call, form, device);
   std::lock_guard lock(slot->mutex);
-  if (!slot->call && slot->problem.empty()) {
-    ir::InferCall inferred{
-        .info = call.info, .operands = form.operands, .attrs = form.attrs, .results = {}, .error = {}};
-    if (ir::infer(inferred)) {
-      CheckedCall checked{call.info, std::move(inferred.operands), std::move(inferred.attrs),
-                          std::move(inferred.results)};
-      slot->call = std::make_shared<EagerCall>(call.info, std::move(form.operands), std::move(form.attrs),
-                                               std::move(checked), std::move(form.key));
-    } else {
-      slot->problem = inferred.error;
-    }
-  }
   if (!slot->call || !form.gives(slot->call->checked.results, call.checked.results))
     return {};
   return {slot->compiled(device, where), true, !form.hasPlainSizes(slot->call->checked.results)};
 }
 
 } // namespace
+
+std::shared_ptr<const EagerCall> symbolicCall(const EagerCall &call) {
+  SymbolicForm form(call);
+  if (!form.any)
+    return nullptr;
+  std::shared_ptr<Slot> slot = inferredSlot(call, form, {});
+  std::lock_guard lock(slot->mutex);
+  return slot->call && form.gives(slot->call->checked.results, call.checked.results) ? slot->call : nullptr;
+}
 
 std::string str(const EagerCall &call) {
   std::string text = call.info.name;

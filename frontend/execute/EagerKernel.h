@@ -15,7 +15,10 @@ struct EagerCode {
 /// Returns code for a call, from memory or disk, or compiles it: where possible for any size, so that new shapes do not
 /// need new code.
 EagerCode eagerKernel(const EagerCall &call, Device device, const Location &where);
-/// The same for the call's own sizes.
+/// The call with symbols in the place of sizes, of which calls with other sizes have the same; null if its results do
+/// not follow from them.
+std::shared_ptr<const EagerCall> symbolicCall(const EagerCall &call);
+/// Code for the call's own sizes.
 ExecutableRef eagerKernelOfSizes(const EagerCall &call, Device device, const Location &where);
 
 /// Returns code of a small graph, from disk by `key`, or compiles the graph that `make` builds. Null, with a reason in

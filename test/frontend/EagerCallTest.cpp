@@ -121,6 +121,44 @@ TEST_CASE("A moved operand that could not be computed is told where the result i
   CHECK(contains(messageOf([&] { moved.wait(); }), "an index of take is out of range along axis 0 (element 0)"));
 }
 
+/// The gradient of a small network, of sizes and an index that depend on n.
+static Tensor gradientOf(const Tensor &x, const Tensor &w, int64_t n) {
+  Tensor y = nn::functional::layer_norm(matmul(x, w), {8});
+  Tensor loss = nn::functional::cross_entropy(y, arange(n) % 8) + x(n % 5).sum() + softmax(x(Slice(2, n - 1)), 0)(0, 1);
+  Tensor all = concat({x, y(Slice(0, 2), Slice(0, 6))}, 0).reshape({1, 1, n + 2, 6});
+  loss = loss + nn::functional::max_pool2d(pad(all, {1, n % 3}), 2).mean();
+  return grad(loss, {x})[0];
+}
+
+TEST_CASE("Gradients of calls whose sizes and indices change need no new kernels") {
+  const Tensor w = rand({6, 8}).wait();
+  for (bool isWarm : {false, true}) {
+    const uint64_t before = kernels();
+    for (int64_t n : isWarm ? std::vector<int64_t>{31, 47, 70} : std::vector<int64_t>{20, 24, 25}) {
+      CAPTURE(n);
+      Tensor x = rand({n, 6}).requires_grad_();
+      Tensor gradient = gradientOf(x, w, n).wait();
+      if (isWarm)
+        CHECK(kernels() == before);
+      auto jitted = jit([&](const Tensor &x) { return gradientOf(x, w, n); });
+      if (!isWarm)
+        CHECK(allclose(gradient, jitted(x.detach()), 1e-4, 1e-6));
+    }
+  }
+}
+
+TEST_CASE("A gradient that repeats is compiled for its own sizes, and has the same bits") {
+  const Tensor w = rand({6, 8}).wait(), x = rand({33, 6}).requires_grad_().wait();
+  std::vector<float> first = gradientOf(x, w, 33).to_vector<float>();
+  uint64_t before = kernels();
+  for (int i = 1; i < 15; ++i)
+    CHECK(gradientOf(x, w, 33).to_vector<float>() == first);
+  CHECK(kernels() == before);
+  for (int i = 15; i < 40; ++i)
+    CHECK(gradientOf(x, w, 33).to_vector<float>() == first);
+  CHECK(kernels() > before);
+}
+
 TEST_CASE("Numbers and tensors of one type share the kernel") {
   Tensor x = rand({4, 6}).wait(), k = full({}, 0.375).wait();
   Tensor sum = (x - k).wait();
