@@ -88,6 +88,7 @@ void copyBulk(std::byte *to, const std::byte *barrier, const void *map, const in
   if (std::string wrong = by.check(rank, addressOf(to)); !wrong.empty())
     return report(wrong, site);
   std::vector<BulkPiece> pieces = by.pieces(addressOf(to), at);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the kernel
   auto place = [](const BulkPiece &piece) { return reinterpret_cast<std::byte *>(piece.to); };
   for (const BulkPiece &piece : pieces) {
     access(place(piece), kCopiedBytes, Write, site);

@@ -71,24 +71,24 @@ Row narrowTiles() {
 struct Registered {
   Registered() {
     for (const Row *row : allRows())
-      Catch::AutoReg(new GpuRowCase(*row, kAmpere), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("gpu: " + row->op, "[gpu]"));
-    static const Row narrow = narrowTiles();
-    Catch::AutoReg(new GpuRowCase(narrow, kHopper), CATCH_INTERNAL_LINEINFO, "",
-                   Catch::NameAndTags("gpu: matmul in narrow tiles on sm_90a", "[gpu]"));
-    static const Row attention = attentionByWarpgroups();
-    Catch::AutoReg(new GpuRowCase(attention, kHopper), CATCH_INTERNAL_LINEINFO, "",
-                   Catch::NameAndTags("gpu: " + attention.op + " on sm_90a", "[gpu]"));
+      add(*row, row->op, kAmpere);
+    static const Row narrow = narrowTiles(), attention = attentionByWarpgroups();
+    add(narrow, "matmul in narrow tiles on sm_90a", kHopper);
+    add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32, 3), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
-      Catch::AutoReg(new GpuRowCase(bf16x3.emplace_back(splitToBf16(row)), kBf16x3, 3), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("gpu: " + row.op + " in bf16x3", "[gpu]"));
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", kTf32, 3);
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, 3);
     }
     for (const Row &row : rowsByWarpgroups())
-      Catch::AutoReg(new GpuRowCase(hopper.emplace_back(row), kHopper), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("gpu: " + nameByWarpgroups(row), "[gpu]"));
+      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper);
+  }
+
+private:
+  /// Declares a test case.
+  static void add(const Row &row, const std::string &name, const char *target, size_t parts = 1) {
+    const Catch::AutoReg added(new GpuRowCase(row, target, parts), CATCH_INTERNAL_LINEINFO, "",
+                               Catch::NameAndTags("gpu: " + name, "[gpu]"));
   }
 } registered;
 

@@ -72,23 +72,27 @@ struct Registered {
     };
     for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
-      Catch::AutoReg(new PtxRowCase(*row, isForAmpere ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO,
-                     "", Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+      add(*row, row->op, isForAmpere ? kAmpere : kHopper);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32", 4),
-                     CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
-      Catch::AutoReg(new PtxRowCase(bf16x3.emplace_back(splitToBf16(row)), "cuda-sm_90a+ptx+bf16x3", 4),
-                     CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in bf16x3", "[gpu]"));
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", 4);
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", 4);
     }
     static const Row attention = attentionByWarpgroups();
-    Catch::AutoReg(new PtxRowCase(attention, "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
-                   Catch::NameAndTags("ptx: " + attention.op + " on sm_90a", "[gpu]"));
+    add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper; // what runs by warpgroups
     for (const Row &row : rowsByWarpgroups())
-      Catch::AutoReg(new PtxRowCase(hopper.emplace_back(row), "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("ptx: " + nameByWarpgroups(row), "[gpu]"));
+      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper);
+  }
+
+private:
+  static constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
+
+  /// Declares a test case.
+  static void add(const Row &row, const std::string &name, const char *target, size_t parts = 2) {
+    const Catch::AutoReg added(new PtxRowCase(row, target, parts), CATCH_INTERNAL_LINEINFO, "",
+                               Catch::NameAndTags("ptx: " + name, "[gpu]"));
   }
 } registered;
 

@@ -39,6 +39,7 @@ void copyBulk(Thread &t, const Instruction &i) {
   std::array<int32_t, simt::TensorMap::kMostRank> at = {};
   for (size_t n = 0; n < i.target; ++n)
     at[n] = t.get<int32_t>(all.at(2 + n));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the kernel
   const simt::TensorMap map = simt::TensorMap::load(reinterpret_cast<const void *>(t.bits(all[1])));
   const uint64_t to = t.address(all[0]);
   if (std::string wrong = map.check(int(i.target), to); !wrong.empty())

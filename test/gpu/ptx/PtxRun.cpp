@@ -175,7 +175,7 @@ uint64_t Thread::bits(const Operand &o) {
 }
 
 std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, bool writes, bool atomic) {
-  auto *at = reinterpret_cast<std::byte *>(address);
+  auto *at = reinterpret_cast<std::byte *>(address); // NOLINT(performance-no-int-to-ptr): an address of the kernel
   auto *own = reinterpret_cast<std::byte *>(frame().local.data());
   if (at >= own && at + bytes <= own + frame().local.size() * 8)
     return at;

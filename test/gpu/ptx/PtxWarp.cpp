@@ -100,6 +100,7 @@ void land(Thread &t, const std::vector<Copy> &copies) {
     std::byte *to = t.memory(*copy.instruction, copy.to, kCopiedBytes, /*writes=*/true);
     std::memset(to, 0, kCopiedBytes);
     if (copy.from)
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the kernel
       std::memcpy(to, reinterpret_cast<const std::byte *>(copy.from), kCopiedBytes);
   }
 }
@@ -125,7 +126,7 @@ Run findWarp(const Parts &parts, Instruction &i) {
     return together(i, multiply);
   }
   if (parts[0] == "mma" && has(parts, "m16n8k32") && has(parts, "s32") && parts.back() == "s32") {
-    const std::string left = parts.at(parts.size() - 3), right = parts.at(parts.size() - 2);
+    const std::string &left = parts.at(parts.size() - 3), &right = parts.at(parts.size() - 2);
     static const std::map<std::string, fragments::Element> kElements = {{"s8s8", fragments::Element::S8S8},
                                                                         {"s8u8", fragments::Element::S8U8},
                                                                         {"u8s8", fragments::Element::U8S8},

@@ -173,14 +173,14 @@ int main() try {
     if (line == "list") {
       for (const Op &op : kOps)
         std::cout << op.name << "\n";
-      std::cout << std::endl;
+      std::cout << "\n" << std::flush;
     } else if (line == "list changing") {
       for (const Changing &changing : kChanging)
         std::cout << changing.name << "\n";
-      std::cout << std::endl;
+      std::cout << "\n" << std::flush;
     } else {
       const size_t space = line.find(' ');
-      std::cout << measure(line.substr(0, space), line.substr(space + 1)) << std::endl;
+      std::cout << measure(line.substr(0, space), line.substr(space + 1)) << "\n" << std::flush;
     }
   }
 } catch (const std::exception &error) {
