@@ -22,21 +22,15 @@ bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
          (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
 }
 
-/// The kernel of a call that only moves elements in host memory: slice, concat, pad, … Otherwise null.
-ir::MoveKernel movementOf(const EagerCall &call, Device device) {
-  const bool isMoved = llvm::equal(call.operands, call.checked.operands); // neither converted nor broadcast
-  return isMoved && !device.is_cuda() && !call.info.internal ? ir::findMoveKernel(call.info.name) : nullptr;
-}
-
 /// A checked call, and how it is run: by compiled code; by the host, if it only moves elements; or by neither, as the
 /// result shares the elements of the first operand. A call that repeats gets code for its own sizes and attributes if
-/// the first calls have done without: products and windows of any size take up to 1.25 times as long, and the host
-/// moves elements on one thread.
+/// the first calls have done without: products of any size take up to 1.25 times as long, and the host moves elements
+/// on one thread.
 class Plan {
   static constexpr uint32_t kFewCalls = 32;             // compiling takes milliseconds
-  static constexpr size_t kFewBytes = size_t(64) << 10; // the host moves these in as much time as a kernel
-  EagerCode code;                                       // without an executable if the host moves elements
-  ir::MoveKernel mover = nullptr;                       // for calls without code
+  static constexpr size_t kFewBytes = size_t(64) << 10; // the host moves these in microseconds
+  EagerCode code;                 // without an executable if there is a mover, or elements are shared
+  ir::MoveKernel mover = nullptr; // for calls without code
   bool mayImprove = false;
   mutable std::atomic<uint32_t> calls{0};
   mutable std::atomic<bool> isImproved{false};
@@ -79,7 +73,7 @@ public:
       scalarTypes.push_back(spec ? spec->dtype : DType::f32);
     if (!call->operands.empty() && sharesElements(call->checked, *call->operands[0]))
       return;
-    mover = movementOf(*call, device);
+    mover = device.is_cuda() ? nullptr : movementOf(*call);
     if (!mover)
       code = eagerKernel(*call, device, where);
     const bool isProduct = call->info.autocast == ir::Autocast::Lower;

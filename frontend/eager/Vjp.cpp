@@ -5,7 +5,6 @@
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/trace/Trace.h"
-#include "ir/reference/ops/ReferenceMove.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/analysis/IterationSpace.h"
 #include "llvm/ADT/BitVector.h"
@@ -179,7 +178,7 @@ Vjp::Vjp(std::shared_ptr<const EagerCall> call, std::vector<bool> needed, bool i
       readsResults(called->checked.results.size(), true) {
   if (called->info.newSize()) // symbols would have to be bound to sizes
     return;
-  isMoved = isOnHost && !called->info.internal && ir::findMoveKernel(called->info.name);
+  isMoved = isOnHost && movementOf(*called);
   try {
     code = isOnHost && !isMoved ? symbolicCode(*called, isNeeded) : nullptr;
     mayImprove = code != nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/core/EagerKey.h"
+#include "ir/reference/ops/ReferenceMove.h"
 
 namespace burin::detail {
 
@@ -13,6 +14,10 @@ struct EagerCall {
   CheckedCall checked;                             // as the strict op takes it, with the results
   Key key;                                         // identifies all of the above
 };
+
+/// The kernel of a call that only moves elements, and neither converts nor broadcasts its operands: slice, concat, pad,
+/// … Otherwise null.
+ir::MoveKernel movementOf(const EagerCall &call);
 
 /// Text of a call for messages.
 std::string str(const EagerCall &call);

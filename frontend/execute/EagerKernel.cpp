@@ -202,6 +202,11 @@ std::shared_ptr<const EagerCall> symbolicCall(const EagerCall &call) {
   return slot->call && form.gives(slot->call->checked.results, call.checked.results) ? slot->call : nullptr;
 }
 
+ir::MoveKernel movementOf(const EagerCall &call) {
+  const bool isMoved = !call.info.internal && llvm::equal(call.operands, call.checked.operands);
+  return isMoved ? ir::findMoveKernel(call.info.name) : nullptr;
+}
+
 std::string str(const EagerCall &call) {
   std::string text = call.info.name;
   auto append = [&](const auto &value) {

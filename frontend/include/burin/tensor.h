@@ -174,7 +174,7 @@ public:
   Tensor to(Device device, Location where = Location::current()) const;
   /// Merges the dimensions start to end, both included.
   Tensor flatten(int64_t start = 0, int64_t end = -1, Location where = Location::current()) const;
-  /// Swaps the last two dimensions.
+  /// Swaps the last two dimensions; vectors and numbers stay as they are, as in torch.Tensor.t.
   Tensor t(Location where = Location::current()) const;
   Tensor sum(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
   Tensor prod(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
