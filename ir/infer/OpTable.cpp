@@ -5,7 +5,7 @@ namespace burin::ir {
 
 std::span<const OpInfo> opTable() {
   static const auto *table = new std::vector<OpInfo>{
-      // tasks may still read it when the process exits
+  // tasks may still read it when the process exits
 #include "ir/OpTable.inc"
   };
   return *table;
