@@ -7,10 +7,10 @@ find_program(LIT NAMES lit llvm-lit PATHS "${LLVM_TOOLS_BINARY_DIR}" NO_DEFAULT_
 # Tests use a kernel cache of their own, separate from that of the user who runs them.
 set(burinTestCache "${CMAKE_BINARY_DIR}/test/cache")
 
-# burin_test(name SOURCES … [LINK …] [TIMEOUT seconds]): declares the Catch2 cases of one executable. A case's name may
+# burin_test(name SOURCES … [LINK …]): declares the Catch2 cases of one executable. A case's name may
 # not contain ";", at which Catch2's discovery would split it.
 function(burin_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   if(NOT TARGET burin_test_main)
     add_library(burin_test_main STATIC "${CMAKE_SOURCE_DIR}/test/Main.cpp")
     target_include_directories(burin_test_main PRIVATE "${CMAKE_SOURCE_DIR}")
@@ -20,12 +20,9 @@ function(burin_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE burin_test_main ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/test/bin")
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
   # "-w NoTests": a case that no longer exists fails, rather than passing as an empty run.
   catch_discover_tests(${name} TEST_PREFIX "${name}:" EXTRA_ARGS -w NoTests
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77 ENVIRONMENT "XDG_CACHE_HOME=${burinTestCache}")
+    PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT "XDG_CACHE_HOME=${burinTestCache}")
 endfunction()
 
 # burin_lit_suite(): declares every .mlir and .test file below the current directory; `lit <build>/test` also runs them.
@@ -35,7 +32,7 @@ function(burin_lit_suite)
   foreach(file IN LISTS files)
     if(NOT file MATCHES "(^|/)inputs/")
       add_test(NAME "lit: ${file}" COMMAND "${LIT}" -v "${CMAKE_CURRENT_BINARY_DIR}/${file}")
-      set_tests_properties("lit: ${file}" PROPERTIES TIMEOUT 120 SKIP_REGULAR_EXPRESSION "UNSUPPORTED: ")
+      set_tests_properties("lit: ${file}" PROPERTIES SKIP_REGULAR_EXPRESSION "UNSUPPORTED: ")
     endif()
   endforeach()
 endfunction()
