@@ -103,7 +103,11 @@ inline std::optional<Element> elementOf(std::string_view text, unsigned columns)
 inline float toFloat(Element type, uint16_t bits) {
   if (type == Element::BF16)
     return std::bit_cast<float>(uint32_t(bits) << 16);
-  return float(std::bit_cast<_Float16>(bits));
+  // As __extendhfsf2, which is a call for each element where the compiler may not use F16C.
+  constexpr uint32_t kSpecial = 0x7C00;
+  const uint32_t sign = uint32_t(bits & 0x8000) << 16, size = bits & 0x7FFF;
+  const float scaled = std::bit_cast<float>(size << 13) * 0x1p112f;
+  return std::bit_cast<float>(sign | (size < kSpecial ? std::bit_cast<uint32_t>(scaled) : 0x7F800000 | size << 13));
 }
 
 /// A byte of the left or the right side.

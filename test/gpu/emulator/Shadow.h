@@ -14,23 +14,39 @@
 namespace burin::test::simt {
 
 /// When and by whom a byte was accessed. Two barriers of a block enclose an interval; its number counts through all
-/// blocks of a launch.
+/// blocks of a launch. 16 bytes, as there are two for each few bytes of memory.
 struct Stamp {
-  uint32_t thread = 0; // of the block, + 1; 0: never
   uint32_t interval = 0;
-  uint32_t block = 0;
+  uint32_t count = 0; // of what the thread has done, see Order
   int32_t site = -1;
-  uint32_t count = 0;  // of what the thread has done, see Order
-  bool isBulk = false; // by a bulk copy, which products see without a fence
+  uint16_t thread = 0;   // of the block, + 1; 0: never
+  bool isBulk = false;   // by a bulk copy, which products see without a fence
+  bool isMarked = false; // of a write: atomic; of a read: several threads read in the interval
+};
+
+/// The first interval of each block of a launch.
+class Blocks {
+public:
+  explicit Blocks(int64_t first = 0) : first(first) {}
+  void begin(uint32_t interval) { begins.push_back(interval); }
+  uint32_t current() const { return begins.empty() ? 0 : begins.back(); }
+  int64_t of(const Stamp &s) const {
+    return first + (std::upper_bound(begins.begin(), begins.end(), s.interval) - begins.begin()) - 1;
+  }
+
+private:
+  int64_t first; // block
+  std::vector<uint32_t> begins;
 };
 
 class Shadow {
 public:
   /// The earlier access of some of the bytes that the new one races with: another thread's, at least one of both a
   /// write, without a barrier of their block between them, unless `isOrdered` says of the earlier one that it comes
-  /// before. Null if there is none.
+  /// before. Null if there is none. The block began in the interval `begin`.
   template <class IsOrdered>
-  const Stamp *access(uintptr_t address, size_t bytes, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered);
+  const Stamp *access(uintptr_t address, size_t bytes, Stamp now, uint32_t begin, bool writes, bool atomic,
+                      IsOrdered isOrdered);
   /// Bytes that something is on its way to have not been written.
   void forget(uintptr_t address, size_t bytes);
   bool areWritten(uintptr_t address, size_t bytes);
@@ -42,8 +58,6 @@ private:
   /// The accesses of a few bytes in a row.
   struct Cell {
     Stamp write, read;
-    bool atomic = false;      // the write
-    bool manyReaders = false; // of that interval
   };
   static constexpr uintptr_t kPage = 4096;
   static constexpr int kMostShift = 4;
@@ -66,7 +80,7 @@ private:
     uintptr_t number = ~uintptr_t(0);
     Page *page = nullptr;
   };
-  std::array<Recent, 16> recent;
+  std::array<Recent, 512> recent;
 };
 
 inline void Shadow::Page::refine(int to) {
@@ -126,30 +140,30 @@ inline bool Shadow::areWritten(uintptr_t address, size_t bytes) {
 }
 
 template <class IsOrdered>
-const Stamp *Shadow::access(uintptr_t address, size_t bytes, const Stamp &now, bool writes, bool atomic,
+const Stamp *Shadow::access(uintptr_t address, size_t bytes, Stamp now, uint32_t begin, bool writes, bool atomic,
                             IsOrdered isOrdered) {
   auto races = [&](const Stamp &before, bool many) {
     if (before.thread == 0)
       return false;
-    if (before.block != now.block)
+    if (before.interval < begin) // of another block
       return true;
     return before.interval == now.interval && (many || before.thread != now.thread) && !isOrdered(before);
   };
   return forEach(address, bytes, [&](Cell &cell) -> const Stamp * {
     const Stamp *other = nullptr;
-    if (races(cell.write, false) && !(atomic && cell.atomic))
+    if (races(cell.write, false) && !(atomic && cell.write.isMarked))
       other = &cell.write;
-    else if (writes && races(cell.read, cell.manyReaders))
+    else if (writes && races(cell.read, cell.read.isMarked))
       other = &cell.read;
     if (writes) {
       static thread_local Stamp earlier;
       if (other)
         earlier = *other, other = &earlier;
+      now.isMarked = atomic;
       cell.write = now;
-      cell.atomic = atomic;
     } else {
-      bool sameTime = cell.read.thread && cell.read.interval == now.interval && cell.read.block == now.block;
-      cell.manyReaders = sameTime && (cell.manyReaders || cell.read.thread != now.thread);
+      bool sameTime = cell.read.thread && cell.read.interval == now.interval;
+      now.isMarked = sameTime && (cell.read.isMarked || cell.read.thread != now.thread);
       // A reader of another block stays known as one: any write there races.
       cell.read = now;
     }

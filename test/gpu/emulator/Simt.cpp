@@ -302,13 +302,14 @@ int64_t launch(const Kernel &kernel, ThreadFunction function, void *const *opera
   int64_t group = INT64_MAX;
   if (!kernel.groups.empty() && !kernel.isLaunchedByGroup)
     std::tie(group, hi) = groupsOf(kernel, sizes);
+  now.begun = Blocks(lo);
   running = &now;
   globalShadow.clear();
   ++totals.launches;
   for (now.block = lo; now.block < hi && !now.failed; ++now.block) {
     if (now.block % group == 0)
       globalShadow.clear();
-    ++now.interval;
+    now.begun.begin(++now.interval);
     ++totals.blocks;
     if (kernel.synchronises)
       runBlock();
@@ -366,7 +367,7 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
   bool isShared = address >= shared && address < shared + kSharedBytes;
   Shadow &shadow = isShared ? sharedShadow : globalShadow;
   const Asynchronous &units = running->asynchronous;
-  Stamp now{uint32_t(running->thread) + 1, running->interval, uint32_t(running->block), site};
+  Stamp now{.interval = running->interval, .site = site, .thread = uint16_t(running->thread + 1)};
   if (units.isUsed())
     now.count = units.landingCount ? units.landingCount : units.order.count(running->thread),
     now.isBulk = units.isLandingBulk;
@@ -381,9 +382,9 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
   }
   if (isShared && !writes && !shadow.areWritten(at, size_t(bytes)))
     return report("read of shared memory that the block has not written", site);
-  if (const Stamp *other = shadow.access(at, size_t(bytes), now, writes, atomic, isOrdered))
+  if (const Stamp *other = shadow.access(at, size_t(bytes), now, running->begun.current(), writes, atomic, isOrdered))
     return report("race with thread " + std::to_string(other->thread - 1) + " of block " +
-                      std::to_string(other->block) + " at " + siteName(other->site) + ", on " +
+                      std::to_string(running->begun.of(*other)) + " at " + siteName(other->site) + ", on " +
                       (isShared ? "shared" : "global") + " memory",
                   site);
 }

@@ -63,6 +63,7 @@ struct Running {
   void *scratch = nullptr;
   int64_t error = INT64_MAX;
   int64_t block = 0, blocks = 0;
+  Blocks begun;
   int thread = 0;
   uint32_t interval = 0;
   bool failed = false;

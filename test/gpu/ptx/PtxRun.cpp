@@ -110,7 +110,7 @@ void startPhases(Launch &l) {
 }
 
 void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
-  ++l.interval;
+  l.begun.begin(++l.interval);
   l.shared.clear();
   for (const Shared &variable : l.kernel.shared)
     std::memset(shared + variable.begin, 0xFF, variable.size);
@@ -187,7 +187,7 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
   if (isShared ? !isInPool && std::ranges::none_of(launch->kernel.shared, isIn) : !launch->mayTouch(address, bytes))
     fail(*this, i, "access to " + std::to_string(bytes) + " bytes outside of all memory");
   const simt::Asynchronous &units = launch->asynchronous;
-  simt::Stamp now{index + 1, launch->interval, uint32_t(launch->block), int32_t(i.line)};
+  simt::Stamp now{.interval = launch->interval, .site = int32_t(i.line), .thread = uint16_t(index + 1)};
   if (units.isUsed())
     now.count = units.landingCount ? units.landingCount : units.order.count(int(index)),
     now.isBulk = units.isLandingBulk;
@@ -197,10 +197,10 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
   simt::Shadow &shadow = isShared ? launch->shared : launch->global;
   if (isShared && !writes && !shadow.areWritten(address, bytes))
     fail(*this, i, "read of shared memory that the block has not written");
-  if (const simt::Stamp *other = shadow.access(address, bytes, now, writes, atomic, isOrdered))
+  if (const simt::Stamp *other = shadow.access(address, bytes, now, launch->begun.current(), writes, atomic, isOrdered))
     fail(*this, i,
-         "race with thread " + std::to_string(other->thread - 1) + " of block " + std::to_string(other->block) +
-             " at line " + std::to_string(other->site));
+         "race with thread " + std::to_string(other->thread - 1) + " of block " +
+             std::to_string(launch->begun.of(*other)) + " at line " + std::to_string(other->site));
   return at;
 }
 

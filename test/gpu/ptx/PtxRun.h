@@ -65,6 +65,7 @@ struct Launch {
   const std::function<bool(uint64_t, size_t)> &mayTouch;
   int64_t block = 0, blocks = 0;
   uint32_t interval = 0; // between barriers, through all blocks
+  simt::Blocks begun = simt::Blocks();
   simt::Shadow shared = {}, global = {};
   std::vector<Thread> threads = {};
   simt::Asynchronous asynchronous = {};
