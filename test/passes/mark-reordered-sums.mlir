@@ -46,3 +46,16 @@ func.func @later(%x: tensor<2x4x5xf32>, %y: tensor<2x5x4xf32>) -> tensor<2x4x5xf
   %3 = burin.add %2, %1 : (tensor<2x4x5xf32>, tensor<2x4x5xf32>) -> tensor<2x4x5xf32>
   return %3 : tensor<2x4x5xf32>
 }
+
+// A transposed value that is stored anyway is summed where it is stored, with and without the mark.
+// MERGED-LABEL: func.func @stored(
+// MERGED: burin.kernel "transpose"
+// MERGED: burin.kernel "reduce_sum"
+// APART-LABEL: func.func @stored(
+// APART: burin.kernel "transpose"
+// APART: burin.kernel "reduce_sum"
+func.func @stored(%x: tensor<2x4x5xf32>) -> (tensor<2x5x4xf32>, tensor<4xf32>) {
+  %0 = burin.transpose %x {perm = array<i64: 0, 2, 1>} : (tensor<2x4x5xf32>) -> tensor<2x5x4xf32>
+  %1 = burin.reduce_sum %0 {axes = array<i64: 0, 1>} : (tensor<2x5x4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<2x5x4xf32>, tensor<4xf32>
+}

@@ -136,7 +136,7 @@ private:
       return false;
     if (allowed == Merge::IfSameRows && (p.axes != c.axes || !classes.areSame(p.rows, c.rows)))
       return false;
-    if (keepOrderOfSums(p.ops.getArrayRef(), c.ops.getArrayRef()) || readsFrom(producer, consumer) ||
+    if (mustStayApart(p.ops.getArrayRef(), c.ops.getArrayRef()) || readsFrom(producer, consumer) ||
         readsFrom(consumer, producer))
       return false;
     return isLinked(linkOf(p.form, kindOf(user)), p, user, operand) && !wouldCycle(producer, consumer);

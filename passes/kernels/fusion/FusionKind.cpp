@@ -86,11 +86,26 @@ Operation *FusionTargets::mainOp(ArrayRef<Operation *> ops) const {
 
 bool isEarlyCheck(Operation *op) { return op->hasAttr(kErrorAttr); }
 
-bool keepOrderOfSums(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
+static bool keepOrderOfSums(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   auto sums = [](Operation *op) { return rowAxes(op).size() > 1 && !op->hasAttr(kMemoryOrder); };
   auto transposes = llvm::IsaPred<TransposeOp>;
   return (llvm::any_of(a, sums) && llvm::any_of(b, transposes)) ||
          (llvm::any_of(b, sums) && llvm::any_of(a, transposes));
+}
+
+/// Whether the consumer sums over several dimensions of a transpose that others read, too. It is stored anyway, and
+/// sums read it faster in its order than the transpose reads its operand; they have few tasks, perhaps one.
+static bool sumStoredTranspose(ArrayRef<Operation *> producer, ArrayRef<Operation *> consumer) {
+  auto isOther = [&](Operation *user) {
+    return !llvm::is_contained(producer, user) && !llvm::is_contained(consumer, user);
+  };
+  return llvm::any_of(consumer, [](Operation *op) { return rowAxes(op).size() > 1; }) &&
+         llvm::any_of(producer,
+                      [&](Operation *op) { return isa<TransposeOp>(op) && llvm::any_of(op->getUsers(), isOther); });
+}
+
+bool mustStayApart(ArrayRef<Operation *> producer, ArrayRef<Operation *> consumer) {
+  return keepOrderOfSums(producer, consumer) || sumStoredTranspose(producer, consumer);
 }
 
 std::string kernelName(ArrayRef<Operation *> ops) {

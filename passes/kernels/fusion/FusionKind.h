@@ -27,9 +27,10 @@ struct FusionTargets {
 /// Whether the op checks indices for another one, before states are set: its kernel must not wait for that of the
 /// other.
 bool isEarlyCheck(mlir::Operation *);
-/// Whether one of two groups transposes, and the other reduces several dimensions in the order of its operand, which a
-/// kernel of both would change.
-bool keepOrderOfSums(llvm::ArrayRef<mlir::Operation *>, llvm::ArrayRef<mlir::Operation *>);
+/// Whether the two groups must not be one kernel because of a transpose in one of them and a reduction of several
+/// dimensions in the other: if that must keep the order of its operand, which the kernel would change, or if the
+/// transpose is stored anyway.
+bool mustStayApart(llvm::ArrayRef<mlir::Operation *> producer, llvm::ArrayRef<mlir::Operation *> consumer);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
 /// A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
