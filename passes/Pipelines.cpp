@@ -48,8 +48,9 @@ public:
     // Small products of one value become one, whose results are sliced.
     add(options.gpusAlone ? createMergeProductsPass() : nullptr);
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
-    add(createLowerContractionsPass(
-        {.onGpus = options.gpusAlone, .forLibraries = options.gpusAlone && options.provider != Provider::None}));
+    add(createLowerContractionsPass({.onGpus = options.gpusAlone,
+                                     .onCpus = !options.onGpus,
+                                     .forLibraries = options.gpusAlone && options.provider != Provider::None}));
     // Integer products as products of bytes, right sides of bf16 products as pairs, before constants are folded.
     add(options.gpusAlone ? createNarrowIntegerProductsPass() : nullptr);
     add(options.bf16Pairs ? createPairBf16ProductsPass() : nullptr);

@@ -1,6 +1,7 @@
 #include "codegen/dispatch/EmitKernel.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/contraction/LibraryProduct.h"
+#include "codegen/kernels/contraction/ContractionSchedule.h"
 #include "passes/analysis/ValueChecks.h"
 #include "passes/kernels/families/KernelFamily.h"
 
@@ -57,7 +58,9 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     for (auto [result, input] : llvm::enumerate(*inPlace))
       if (input >= 0)
         shared[input] = shared[inputs + result] = true;
-  KernelBuilder k(module, kernel.getLoc(), name, target, shared, interface.sizes);
+  auto contractions = body.getOps<ContractOp>();
+  const Target used = contractions.empty() ? target : targetOfColumns(*contractions.begin(), target);
+  KernelBuilder k(module, kernel.getLoc(), name, used, shared, interface.sizes);
   k.checks = passes::checksOf(kernel);
   ElementEmitter e(k);
   for (BlockArgument argument : body.getArguments())

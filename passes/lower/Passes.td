@@ -37,28 +37,31 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     weights. Groups of a convolution become batches. The last columns, where they are few, are packed apart as rows.
     For GPUs, long products and convolutions with few results are split into a batch of shorter ones, each of a part of
     the channels, whose f32 results are added in order; convolutions whose windows are the whole image become products.
+    CPUs read a right side with at most 32 columns of f32 (16 of f64), if it is no constant, as it lies in memory.
     Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats CPUs
     get the left side as f32.
 
     Before:
     ```mlir
-    func.func @product(%x: tensor<4x8xf32>, %w: tensor<8x5xf32>) -> tensor<4x5xf32> {
-      %0 = burin.matmul %x, %w : (tensor<4x8xf32>, tensor<8x5xf32>) -> tensor<4x5xf32>
-      return %0 : tensor<4x5xf32>
+    func.func @product(%x: tensor<4x8xf32>, %w: tensor<8x50xf32>) -> tensor<4x50xf32> {
+      %0 = burin.matmul %x, %w : (tensor<4x8xf32>, tensor<8x50xf32>) -> tensor<4x50xf32>
+      return %0 : tensor<4x50xf32>
     }
     ```
     After:
     ```mlir
-    func.func @product(%arg0: tensor<4x8xf32>, %arg1: tensor<8x5xf32>) -> tensor<4x5xf32> {
-      %0 = burin.pack %arg1 {width = 32 : i64} : (tensor<8x5xf32>) -> tensor<1x8x32xf32>
-      %1 = burin.contract %arg0, %0 : (tensor<4x8xf32>, tensor<1x8x32xf32>) -> tensor<4x5xf32>
-      return %1 : tensor<4x5xf32>
+    func.func @product(%arg0: tensor<4x8xf32>, %arg1: tensor<8x50xf32>) -> tensor<4x50xf32> {
+      %0 = burin.pack %arg1 {width = 32 : i64} : (tensor<8x50xf32>) -> tensor<2x8x32xf32>
+      %1 = burin.contract %arg0, %0 : (tensor<4x8xf32>, tensor<2x8x32xf32>) -> tensor<4x50xf32>
+      return %1 : tensor<4x50xf32>
     }
     ```
   }];
   let options = [
     Option<"onGpus", "on-gpus", "bool", "false",
            "Whether all targets are GPUs: contractions with few long sums are split, and 8-bit floats on both sides stay">,
+    Option<"onCpus", "on-cpus", "bool", "true",
+           "Whether all targets are CPUs, which read narrow right sides unpacked">,
     Option<"forLibraries", "for-libraries", "bool", "false",
            "Whether libraries may compute products: right sides of floats that are constants are not packed, either">,
   ];

@@ -2,12 +2,26 @@
 
 // A weight with one matrix is packed; the leading dimensions of the left operand become rows.
 // CHECK-LABEL: func.func @linear(
-// CHECK: %[[P:.*]] = burin.pack %arg1 {width = 32 : i64} : (tensor<8x5xf32>) -> tensor<1x8x32xf32>
-// CHECK: burin.contract {{.*}}, %[[P]] : {{.*}} -> tensor<{{.*}}x5xf32>
-func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf32> {
-  %b = burin.broadcast_to %w {shape = [2, 8, 5]} : (tensor<8x5xf32>) -> tensor<2x8x5xf32>
-  %y = burin.matmul %x, %b : (tensor<2x3x8xf32>, tensor<2x8x5xf32>) -> tensor<2x3x5xf32>
-  return %y : tensor<2x3x5xf32>
+// CHECK: %[[P:.*]] = burin.pack %arg1 {width = 32 : i64} : (tensor<8x50xf32>) -> tensor<2x8x32xf32>
+// CHECK: burin.contract {{.*}}, %[[P]] : {{.*}} -> tensor<{{.*}}x50xf32>
+func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x50xf32>) -> tensor<2x3x50xf32> {
+  %b = burin.broadcast_to %w {shape = [2, 8, 50]} : (tensor<8x50xf32>) -> tensor<2x8x50xf32>
+  %y = burin.matmul %x, %b : (tensor<2x3x8xf32>, tensor<2x8x50xf32>) -> tensor<2x3x50xf32>
+  return %y : tensor<2x3x50xf32>
+}
+
+// One that fills a panel at most is read as it lies in memory, unless it is a constant, which is packed when the
+// program is compiled.
+// CHECK-LABEL: func.func @narrow(
+// CHECK-NOT: burin.pack
+// CHECK: %[[P:.*]] = burin.reshape %arg1 {shape = [1, 8, 5]} : (tensor<8x5xf32>) -> tensor<1x8x5xf32>
+// CHECK: burin.contract {{.*}}, %[[P]] : {{.*}} -> tensor<3x5xf32>
+// CHECK: burin.pack {{.*}} -> tensor<1x5x32xf32>
+func.func @narrow(%x: tensor<3x8xf32>, %w: tensor<8x5xf32>) -> tensor<3x4xf32> {
+  %y = burin.matmul %x, %w : (tensor<3x8xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
+  %c = burin.constant dense<2.0> : tensor<5x4xf32>
+  %z = burin.matmul %y, %c : (tensor<3x5xf32>, tensor<5x4xf32>) -> tensor<3x4xf32>
+  return %z : tensor<3x4xf32>
 }
 
 // A few columns after the last whole vector are packed separately, as rows. Padding along a row, or many channels, keep

@@ -238,7 +238,7 @@ private:
   /// Emits `count` tiles like `first`, from its row on. `inUnit` is the number of tiles of a unit, which share the
   /// prefetch of the next panel; `before` of them precede these.
   void equalTiles(const Unit &unit, const Tile &first, Value count, Value before, Value inUnit) {
-    int64_t perPanel = s.panelWidth / s.chunkWidth;
+    int64_t perPanel = s.chunksPerPanel();
     Value pass = k.mul(k.rem(first.chunk.number, k.constant(perPanel)), k.constant(unit.together));
     if (unit.before)
       pass = k.add(pass, unit.before);
@@ -260,7 +260,7 @@ private:
     CompressedRow some(k, tiles.lhs, tiles.leftStart(unit.place, tile.row), s.depth, s.sumType);
     Value pays = some.paysOff();
     k.when(pays, [&] {
-      some.list(k.mul(k.dim(s.depth), k.constant(kSmallRows * s.chunkWidth / s.panelWidth)));
+      some.list(k.mul(k.dim(s.depth), k.constant(kSmallRows / s.chunksPerPanel())));
       Tile listed = tile;
       listed.nonZeros = &some;
       fewTiles(unit, listed);

@@ -16,13 +16,23 @@ DType accumulatorType(DType type) {
 
 } // namespace
 
+Target targetOfColumns(ContractOp op, const Target &target) {
+  Target used = target;
+  const Dim columns = shapeOf(op.getResult()).back();
+  const DType type = dtypeOf(op.getLhs());
+  if (target.avx512 && (type == DType::f32 || type == DType::f64) && !op.getTerms() && columns.isStatic() &&
+      columns.value() * int64_t(byteWidth(type)) <= target.vectorBytes / 2)
+    used.vectorBytes /= 2;
+  return used;
+}
+
 /// Rows of a tile of pairs with 16 registers: sums, and two vectors of columns as pairs and as f32.
 constexpr int64_t kRowsOfPairs = 5;
 
 ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, const Target &target)
     : ContractionLoopNest(op, std::move(leftSide)), sumType(accumulatorType(dtypeOf(op.getLhs()))),
-      lanes(target.lanes(byteWidth(sumType))), panelWidth(passes::kPanelBytes / byteWidth(sumType)),
-      chunkWidth(target.tileVectors * lanes) {
+      lanes(target.lanes(byteWidth(sumType))), panelWidth(shapeOf(op.getRhs()).back().value()),
+      isPacked(panelWidth == passes::kPanelBytes / byteWidth(sumType)), chunkWidth(target.tileVectors * lanes) {
   // If rows are a multiple of the way size apart, their cache lines share a set of L1, so a tile must not have more
   // rows than L1 has ways.
   const Machine &machine = target.machine;

@@ -6,6 +6,10 @@
 
 namespace burin::codegen {
 
+/// The target as a contraction of few columns uses it: if all of them fit in half of a vector of AVX-512, vectors are
+/// half as wide, of which processors multiply two per cycle, some of them (Zen 4) only one whole vector.
+Target targetOfColumns(ir::ContractOp op, const Target &target);
+
 /// A tile is up to `tileRows` rows times a chunk of columns, held in vector accumulators over the whole sum. The right
 /// operand is packed in panels (see PackOp); a chunk is the part of a panel's width that one tile uses.
 struct ContractionSchedule : ContractionLoopNest {
@@ -14,6 +18,7 @@ struct ContractionSchedule : ContractionLoopNest {
   DType sumType;             // of the accumulators
   int64_t lanes;             // of a vector of accumulators
   int64_t panelWidth;        // in columns
+  bool isPacked;             // otherwise the right side is one panel of all columns, which may be less than a vector
   int64_t chunkWidth;        // in columns
   int64_t tileRows;          // limit
   Dim allColumns, columns;   // of the result; those in panels
@@ -28,6 +33,7 @@ struct ContractionSchedule : ContractionLoopNest {
   Dim rowsOfTask;
   bool keepsSums; // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
 
+  int64_t chunksPerPanel() const { return (panelWidth + chunkWidth - 1) / chunkWidth; }
   Dim tasks() const;
   Dim scratchBytes() const; // per worker
   /// Tasks, tiles and loops of the sum in readable form.

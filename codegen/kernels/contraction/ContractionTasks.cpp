@@ -14,7 +14,7 @@ void eachTask(KernelBuilder &k, ContractionSchedule &s, llvm::function_ref<void(
     Value panelBlock = k.rem(number, panelBlocks), rest = k.div(number, panelBlocks);
     Value unitBlock = k.rem(rest, k.dim(unitBlocks));
     task.batch = k.div(rest, k.dim(unitBlocks));
-    Value chunksPerBlock = k.mul(together, k.constant(s.panelWidth / s.chunkWidth));
+    Value chunksPerBlock = k.mul(together, k.constant(s.chunksPerPanel()));
     task.chunkFrom = k.mul(panelBlock, chunksPerBlock);
     task.chunkTo = k.minimum(k.add(task.chunkFrom, chunksPerBlock), k.dim(ceildiv(s.columns, s.chunkWidth)));
     task.unitFrom = k.mul(unitBlock, k.dim(perBlock));

@@ -42,7 +42,7 @@ Value ContractionTiles::leftStart(const Place &place, Value row) {
 // ---- a tile: rows x (chunks * vectors) accumulators
 
 void ContractionTiles::emit(const Place &place, const Tile &tile) {
-  int64_t perChunk = tile.chunk.vectors, perPanel = s.panelWidth / s.chunkWidth;
+  int64_t perChunk = tile.chunk.vectors, perPanel = s.chunksPerPanel();
   Value panelSize = k.mul(k.dim(s.depth), k.constant(s.panelWidth));
   Value rhsBatch = k.mul(place.batch, k.mul(panelSize, k.dim(ceildiv(s.columns, s.panelWidth))));
   auto panelOf = [&](Value c) { return k.add(rhsBatch, k.mul(k.div(c, k.constant(perPanel)), panelSize)); };
@@ -55,10 +55,11 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
   if (tile.visit && !tile.block)
     fetch.share(k.add(panelOf(tile.chunk.number), panelSize), k.dim(s.depth), tile.visit, tile.visits);
   SmallVector<Value> offsets = rowOffsets(tile);
+  SmallVector<Value> masks = columnMasks(tile);
   auto inPanels = [&](int64_t v, Value step) {
     Value panelRow = k.mul(step, k.constant(s.panelWidth));
     Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
-    Value loaded = k.load(rhs, {at, 1}, s.lanes, {});
+    Value loaded = k.load(rhs, {at, 1}, s.lanes, masks[size_t(v % perChunk)]);
     return s.pairs ? loaded : castLanes(k.b, k.loc, loaded, rhs.dtype, s.sumType);
   };
   Columns columns = tile.columns ? tile.columns : Columns(inPanels);
@@ -66,7 +67,7 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
     return emitListed(place, tile, columns, fetch);
   auto fetchAhead = [&](int64_t ahead, Value step) { fetch(tile.rows, ahead, step); };
   Microkernel sums(k, {lhs, offsets, s.sum.back().stride, s.pairs}, s.sumType, tile.chunks * perChunk, columns,
-                   tile.columns ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
+                   tile.columns || !s.isPacked ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
   ArrayRef<Step> loops = tile.end ? s.sumAtEnds : s.sum;
   auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
     int64_t unrolled = tile.end ? s.unrolledAtEnds() : kUnrolledSteps;
@@ -83,6 +84,19 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
   carried = sumLoop({place, loops.size(), tile.end, block, innermost}, loops, leftStart(place, tile.row), k.constant(0),
                     carried, {0, tile.rows});
   block ? block->sums.store(block->base, tile.row, vectors, carried) : finishTile(place, tile, carried);
+}
+
+/// Masks of the columns that exist, for each vector of a chunk; null where all do, as in packed panels.
+SmallVector<Value> ContractionTiles::columnMasks(const Tile &tile) {
+  const bool isNarrow = s.narrowVectors && tile.chunks == 1 && !tile.chunk.isWhole; // the last chunk
+  const int64_t before = isNarrow ? s.columns.value() / s.chunkWidth * s.chunkWidth : 0;
+  SmallVector<Value> masks;
+  for (int64_t v = 0; v < tile.chunk.vectors; ++v) {
+    const int64_t first = before + v * s.lanes;
+    const bool areAll = s.isPacked || first + s.lanes <= s.panelWidth;
+    masks.push_back(areAll ? Value() : k.below(k.constant(first), k.constant(s.panelWidth), s.lanes));
+  }
+  return masks;
 }
 
 /// Offsets in lhs of the tile's rows, relative to its first row; rows that do not exist read the last one.

@@ -76,6 +76,7 @@ private:
   };
   SmallVector<Value> sumLoop(const SumLoops &, ArrayRef<Step> loops, Value lhsAt, Value kAt, SmallVector<Value> carried,
                              Rows rows);
+  SmallVector<Value> columnMasks(const Tile &tile);
   SmallVector<Value> rowOffsets(const Tile &tile);
   void emitListed(const Place &place, const Tile &tile, Columns columns, class PanelPrefetch &fetch);
   void finishTile(const Place &place, const Tile &tile, ArrayRef<Value> sums);

@@ -74,7 +74,8 @@ Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, 
   };
   Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
   last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
-  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail), false), last, 0, columns, std::move(w), wide);
+  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail), {.onCpus = readers.onCpus}), last, 0, columns,
+                  std::move(w), wide);
 }
 
 /// The matrix that `v` broadcasts along all leading dimensions; null if there is none.
@@ -251,7 +252,7 @@ Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
 
 /// Few results, whose sum over the whole batch would be a single task: the batch is cut into four shards, which are
 /// separate tasks, and their sums are added as a tree.
-Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, bool onGpus) {
+Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, Readers readers) {
   size_t spatial = w.kernel.size() - 1;
   DType type = dtypeOf(x);
   x = shardsFirst(g, wholeShards(g, x, spatial + 1), spatial + 1);
@@ -259,7 +260,8 @@ Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, b
   Shape taps = shapeOf(weight);
   Dim outputs = taps.back(), depth = elements(Shape(taps.begin() + 1, taps.end() - 1));
   weight = g.reshape(weight, {kShards, depth, outputs});
-  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight, onGpus), {}, 1, outputs, w, wideType(type) != type);
+  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight, readers.withoutLibraries()), {}, 1, outputs, w,
+                        wideType(type) != type);
   std::vector<Value> parts;
   for (int64_t shard = 0; shard < kShards; ++shard) {
     Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
@@ -289,7 +291,8 @@ Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
 
 /// Groups are a batch of contractions. x is [images, spatial…, channels], weight [spatial…, channels of a group,
 /// outputs].
-Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, const Windows &w, bool wide, bool onGpus) {
+Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, const Windows &w, bool wide,
+                     Readers readers) {
   Shape split = shapeOf(x);
   const Dim channels = split.back(), outputs = shapeOf(weight).back(),
             depth = floordiv(elements(shapeOf(weight)), outputs);
@@ -307,7 +310,8 @@ Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, con
   groupLast.push_back(last + 1);
   Value lhs = transpose(g.b, g.loc, g.reshape(x, split), groupFirst);
   Value parts = transpose(g.b, g.loc, g.reshape(weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-  Value product = contract(g.b, g.loc, lhs, pack(g.b, g.loc, parts, onGpus), {}, 1, outputsPerGroup, w, wide);
+  Value product =
+      contract(g.b, g.loc, lhs, pack(g.b, g.loc, parts, readers.withoutLibraries()), {}, 1, outputsPerGroup, w, wide);
   product = transpose(g.b, g.loc, product, groupLast);
   Shape joined = shapeOf(product);
   joined.pop_back();
@@ -431,12 +435,12 @@ void lower(ConvOp op, int64_t tail, Readers readers) {
     if (inParts) {
       result = g.cast(inParts, sumType);
     } else if (isSmallGradient) {
-      result = contractShards(g, x, weight, w, onGpus);
+      result = contractShards(g, x, weight, w, readers);
     } else if (groups == 1) {
       readers.libraries &= depth == channels; // windows of one element
       result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type, readers);
     } else {
-      result = contractGroups(g, x, weight, groups, w, sumType != type, onGpus);
+      result = contractGroups(g, x, weight, groups, w, sumType != type, readers);
     }
   }
   if (Value bias = op.getBias())
@@ -455,15 +459,16 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
       if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !isWindow(cast<ConvOp>(op))))
         ops.push_back(op);
     });
+    const Readers readers{onGpus, onCpus && !onGpus, forLibraries};
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        lower(matmul, {onGpus, forLibraries});
+        lower(matmul, readers);
         continue;
       }
       auto conv = cast<ConvOp>(op);
       int64_t tail = tailColumns(conv);
       trimTaps(conv);
-      lower(conv, tail, {onGpus, forLibraries});
+      lower(conv, tail, readers);
     }
   }
 };

@@ -44,6 +44,21 @@ static bool isReadUnpacked(Value x, bool byLibraries) {
   return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
 }
 
+/// Whether kernels for CPUs read a right side as it lies in memory: its columns would fill one panel at most, which
+/// lies in memory in the same order, and packing would copy it in every run.
+static bool isNarrow(Value x) {
+  const DType type = dtypeOf(x);
+  const Dim columns = shapeOf(x).back();
+  return (type == DType::f32 || type == DType::f64) && columns.isStatic() && columns.value() > 0 &&
+         columns.value() <= panelWidth(x) && !isConstantExpression(x);
+}
+
+static Value asPanel(OpBuilder &b, mlir::Location loc, Value x) {
+  Shape shape = shapeOf(x);
+  shape.insert(shape.end() - 2, Dim(1));
+  return reshaped(b, loc, x, shape);
+}
+
 Value columnPanels(OpBuilder &b, mlir::Location loc, Value x) {
   GraphBuilder g(b, loc);
   Value columns = g.transposeLastTwo(x);
@@ -57,11 +72,8 @@ Value pack(OpBuilder &b, mlir::Location loc, Value x, Readers readers, bool isTh
   if (readers.onGpus && !isThin && byteWidth(type) == 1 && !isBool(type))
     return columnPanels(b, loc, x);
   Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
-  if (readers.onGpus && !stored && isReadUnpacked(x, readers.libraries)) {
-    Shape shape = shapeOf(x);
-    shape.insert(shape.end() - 2, Dim(1));
-    return reshaped(b, loc, x, shape);
-  }
+  if (!stored && ((readers.onGpus && isReadUnpacked(x, readers.libraries)) || (readers.onCpus && isNarrow(x))))
+    return asPanel(b, loc, x);
   return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
 

@@ -12,10 +12,11 @@ mlir::Value float8Of(mlir::OpBuilder &, mlir::Value x);
 /// A matrix [batch…, K, N] as panels of one column each, [batch…, N, K, 1]: a transpose. Tensor cores read bytes so,
 /// which they multiply by words of four steps of the sum.
 mlir::Value columnPanels(mlir::OpBuilder &, mlir::Location, mlir::Value x);
-/// Who reads right sides: kernels for GPUs alone, and libraries that may compute products in their place.
+/// Who reads right sides: kernels for GPUs alone, or for CPUs alone, and libraries that may compute products instead of
+/// kernels.
 struct Readers {
-  bool onGpus, libraries = false;
-  Readers(bool onGpus, bool libraries = false) : onGpus(onGpus), libraries(libraries) {}
+  bool onGpus = false, onCpus = false, libraries = false;
+  Readers withoutLibraries() const { return {onGpus, onCpus, false}; }
 };
 /// Packs a right side, [batch…, K, N], or makes it the only panel, or its columns if it is of bytes. Kernels read 8-bit
 /// floats from panels and convert them, so that weights keep their size. With few rows (`isThin`) all types have
