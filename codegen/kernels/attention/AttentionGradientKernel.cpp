@@ -45,9 +45,6 @@ public:
         result{result, type, {}} {}
 
   LaunchShape emit() {
-    Dim heads = 1;
-    for (size_t d = 0; d < leading; ++d)
-      heads = heads * shape[d];
     Dim bytes = placeScratch();
     k.loop(k.lo, k.hi, k.constant(1), [&](Value head) {
       setHead(head, shape);
@@ -62,10 +59,20 @@ public:
       storeSums(ofKeys, rows);
       storeSums(ofValues, rows + keys);
     });
-    return {heads, bytes};
+    return {headsOf(shape), bytes, text()};
   }
 
 private:
+  std::string text() {
+    std::string result;
+    llvm::raw_string_ostream out(result);
+    out << "  tasks: " << headsOf(shape).str() << " head(s), each in blocks of " << kBlockRows << " of " << rows.str()
+        << " query row(s)\n";
+    out << "  tiles: up to " << k.target.tileRows << " row(s), panels of " << panel << " of " << keys.str()
+        << " key(s), vectors of " << lanes << "; keys and values packed\n";
+    return result;
+  }
+
   /// Places the parts of scratch memory; returns their size in bytes.
   Dim placeScratch() {
     const Dim panels = ceildiv(keys, panel), chunks = ceildiv(width, panel), panelBytes = Dim(panel * 4);

@@ -14,8 +14,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kGroupsAhead = 2; // groups of keys, one per lane, that are prefetched
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kGroupsAhead = 2;  // groups of keys, one per lane, that are prefetched
 constexpr int64_t kMostVectors = 8;  // of a row of values that are multiplied together
 constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together, see tile()
 
@@ -35,9 +34,7 @@ public:
 
   LaunchShape emit() {
     int64_t tileRows = k.target.tileRows;
-    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, passes::kQueryRows), tasks = blocks;
-    for (size_t d = 0; d < leading; ++d)
-      tasks = tasks * shape[d];
+    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, passes::kQueryRows), tasks = blocks * headsOf(shape);
     Dim keyBytes = packsKeys() ? panels * Dim(panel * 4) * depth : Dim(0),
         stripBytes = panels * Dim(panel * 4 * tileRows);
     Dim valueBytes = packsValues() ? ceildiv(width, panel) * Dim(panel * 4) * keys : Dim(0);
@@ -57,10 +54,23 @@ public:
       k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
       remainder(whole, to);
     });
-    return {tasks, stripBytes + keyBytes + valueBytes};
+    return {tasks, stripBytes + keyBytes + valueBytes, text(blocks)};
   }
 
 private:
+  std::string text(const Dim &blocks) {
+    std::string result;
+    llvm::raw_string_ostream out(result);
+    out << "  tasks: " << headsOf(shape).str() << " head(s), " << blocks.str() << " block(s) of up to "
+        << passes::kQueryRows << " query row(s)\n";
+    out << "  tiles: up to " << k.target.tileRows << " of " << rows.str() << " query row(s), panels of " << panel
+        << " of " << keys.str() << " key(s)" << (scores.isCausal ? ", up to the last one that a row sees" : "")
+        << ", vectors of " << lanes << "\n";
+    out << "  keys " << (packsKeys() ? "packed" : "read in place") << ", values "
+        << (packsValues() ? "packed" : "read in place") << "\n";
+    return result;
+  }
+
   /// Prefetches a part of a group of `lanes` keys after `first`. The squares of a group prefetch all of a later one,
   /// row by row, as memory is fastest in the order of addresses. The addresses may lie beyond the last key.
   void prefetchKeys(Value first, Value column) {

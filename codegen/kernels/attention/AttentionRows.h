@@ -37,6 +37,12 @@ protected:
   Value lanesOf(double c) { return k.broadcast(number(c), lanes); }
   Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
   bool isDense(const StridedMemory &s) { return s.strides.back() == Dim(1); }
+  Dim headsOf(const Shape &shape) {
+    Dim heads = 1;
+    for (size_t d = 0; d < leading; ++d)
+      heads = heads * shape[d];
+    return heads;
+  }
   /// Sets `at` to a head, counted over the leading dimensions of `shape`.
   void setHead(Value head, const Shape &shape);
   /// Position of element [row, 0] of the current head.
