@@ -86,7 +86,7 @@ TEST_CASE("gradients of attention, whatever the lengths") {
   static size_t number = 0; // without --long half of the ways for each size, others for the next one
   ++number;
   auto check = [&](const Function &f, const Inputs &given, DType type, double bound) {
-    if (test::isSampled(number++, 2))
+    if (test::isSampled(number++, 4))
       ::check(f, given, type, bound);
   };
   auto plain = [](const std::vector<Tensor> &xs) { return attended(xs, false); };

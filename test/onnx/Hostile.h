@@ -10,7 +10,7 @@ struct HostileModel {
   Bytes file;
   int exitCode;                                                // 3: invalid, 4: not supported
   std::string says;                                            // part of the message
-  std::function<void(const std::string &folder)> prepare = {}; // writes files beside the model
+  std::function<void(const std::string &folder)> prepare = {}; // writes other files, or a large model
 };
 
 /// Truncated or forged bytes.

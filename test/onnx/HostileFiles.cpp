@@ -1,4 +1,5 @@
 #include "test/onnx/Hostile.h"
+#include <fstream>
 
 namespace burin::test {
 
@@ -32,6 +33,15 @@ Bytes nestedType(int depth) {
   return Message().add(1, Bytes("x")).add(2, type);
 }
 
+/// Writes a model whose node has a name of 20 MB, where `place` puts it.
+std::function<void(const std::string &)> giant(void (*place)(NodeText &, const Bytes &)) {
+  return [=](const std::string &folder) {
+    ModelText model = relu();
+    place(model.nodes[0], Bytes(20 << 20, 'n'));
+    std::ofstream(folder + "/model.onnx", std::ios::binary) << model.model();
+  };
+}
+
 Bytes withInput(const Bytes &input) {
   ModelText model = relu();
   model.inputs = {input};
@@ -45,12 +55,7 @@ std::vector<HostileModel> hostileFiles() {
   ModelText noOutputs = relu(), noNodes = relu();
   noOutputs.outputs.clear();
   noNodes.nodes.clear();
-  Bytes giant(20 << 20, 'n');
-  ModelText giantName = relu(), giantOp = relu(), giantInput = relu(), notUtf8 = relu(), control = relu();
-  giantName.nodes[0].name = giant;
-  giantName.nodes[0].inputs = {"z"};
-  giantOp.nodes[0].op = giant;
-  giantInput.nodes[0].inputs = {giant};
+  ModelText notUtf8 = relu(), control = relu();
   notUtf8.nodes[0].name = "\xff\xfe";
   control.nodes[0].name = "\x1b[2Jline\nbreak";
   control.nodes[0].inputs = {"z"};
@@ -75,9 +80,11 @@ std::vector<HostileModel> hostileFiles() {
        "no op_type"},
       {"subgraphs 300 deep", nested(300), 3, "nested deeper"},
       {"an input's type 1,000 deep", withInput(nestedType(1000)), 4, "is a sequence"},
-      {"a node's name of 20 MB", giantName.model(), 3, "nnn…"},
-      {"an op's name of 20 MB", giantOp.model(), 4, "nnn…"},
-      {"a value's name of 20 MB", giantInput.model(), 3, "nnn…"},
+      {"a node's name of 20 MB", "", 3, "nnn…",
+       giant([](NodeText &node, const Bytes &name) { node.name = name, node.inputs = {"z"}; })},
+      {"an op's name of 20 MB", "", 4, "nnn…", giant([](NodeText &node, const Bytes &name) { node.op = name; })},
+      {"a value's name of 20 MB", "", 3, "nnn…",
+       giant([](NodeText &node, const Bytes &name) { node.inputs = {name}; })},
       {"a name that is not UTF-8", notUtf8.model(), 3, "not UTF-8"},
       {"a name with control characters", control.model(), 3, "?[2Jline?break"},
   };

@@ -63,9 +63,9 @@ public:
   explicit HostileCase(HostileModel model) : model(std::move(model)) {}
   void invoke() const override {
     Folder folder;
+    std::ofstream(folder / "model.onnx", std::ios::binary) << model.file;
     if (model.prepare)
       model.prepare(folder.path);
-    std::ofstream(folder / "model.onnx", std::ios::binary) << model.file;
     Outcome outcome = run(folder.path);
     INFO(outcome.said.substr(0, 2000));
     CHECK(outcome.exitCode == model.exitCode);

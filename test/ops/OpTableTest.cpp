@@ -32,14 +32,12 @@ public:
   explicit RowCase(const Row &row) : row(row) {}
   void invoke() const override {
     for (const std::string &target : targets()) {
-      std::string different = tryRow(
-          row, target, seed(),
-          [&](Graph &graph) -> Runner {
-            return [compiled = std::shared_ptr(graph.compile(target))](const Tensors &inputs) {
-              return compiled->run(inputs);
-            };
-          },
-          target == "native" ? 1 : 2);
+      std::string different = tryRow(row, target, seed(),
+                                     [&](Graph &graph) -> Runner {
+                                       return [compiled = std::shared_ptr(graph.compile(target))](
+                                                  const Tensors &inputs) { return compiled->run(inputs); };
+                                     },
+                                     {target == "native" ? 1u : 2u});
       INFO(different);
       CHECK(different.empty());
     }

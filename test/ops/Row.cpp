@@ -104,13 +104,13 @@ namespace {
 class Trial {
 public:
   Trial(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
-        size_t parts)
+        Share share)
       : row(row), how(how), seed(seed) {
     for (size_t type = 0; type < row.types.size(); ++type) {
       std::vector<Example> examples = row.examples(row, row.types[type]);
-      size_t number = examples.size() < parts ? 0 : type; // other examples for each type, and at least one
+      size_t number = examples.size() < share.parts ? 0 : type + share.parts - share.first;
       for (Example &example : examples) {
-        if (!isSampled(number++, parts))
+        if (!isSampled(number++, share.parts))
           continue;
         runs = std::max(runs, example.sizes.size());
         placed.push_back({std::move(example), std::to_string(placed.size()), 0});
@@ -202,9 +202,13 @@ Sample sampleOf(const std::string &op, Example example, uint64_t seed) {
   return sample;
 }
 
+bool isOfContraction(const Row &row) {
+  return std::ranges::any_of(contractionRows(), [&](const Row &other) { return other.op == row.op; });
+}
+
 std::string tryRow(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
-                   size_t parts) try {
-  return Trial(row, how, seed, prepare, parts).report();
+                   Share share) try {
+  return Trial(row, how, seed, prepare, share).report();
 } catch (const std::exception &e) {
   return row.op + ", " + how + ", seed " + std::to_string(seed) + ": " + e.what();
 }

@@ -39,6 +39,7 @@ const std::vector<Row> &shapeRows();
 const std::vector<Row> &indexRows();
 const std::vector<Row> &orderRows();
 const std::vector<Row> &contractionRows();
+bool isOfContraction(const Row &);
 const std::vector<Row> &neuralRows();
 std::vector<const Row *> allRows();
 /// A row of products in f32 with the bound of operands that are rounded to tf32: two relative errors of 2^-11 for each
@@ -73,10 +74,15 @@ Sample sampleOf(const std::string &op, Example example, uint64_t seed);
 /// Evaluates a graph in another way than the interpreter.
 using Runner = std::function<Tensors(const Tensors &inputs)>;
 
+/// Examples of a row for a test: without --long one of `parts`, from number `first` on, others for each type; at least
+/// one.
+struct Share {
+  size_t parts = 1, first = 0;
+};
+
 /// Builds one graph of all examples of a row, runs the runner that `prepare` makes of it with several sizes and kinds
-/// of values, and returns the difference from the interpreter, or "". `how` names the runner in messages. Without
-/// --long only one of `parts` examples is in the graph, others for each type.
+/// of values, and returns the difference from the interpreter, or "". `how` names the runner in messages.
 std::string tryRow(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare,
-                   size_t parts = 1);
+                   Share share = {});
 
 } // namespace burin::test

@@ -109,7 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trainer", required=True)
     parser.add_argument("--shim", required=True)
-    parser.add_argument("--kills", type=int, default=100 if os.environ.get("BURIN_LONG_TESTS") else 30)
+    parser.add_argument("--kills", type=int, default=100 if os.environ.get("BURIN_LONG_TESTS") else 15)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

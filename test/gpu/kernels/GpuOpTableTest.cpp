@@ -13,6 +13,7 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
+constexpr Share kOtherHalf{2, 1}; // of the examples; ptx tests run the first one
 constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32",
                      *kBf16x3 = "cuda-sm_80+ptx+bf16x3";
 
@@ -28,7 +29,7 @@ Tensors checked(Compiled &compiled, const Tensors &inputs) {
 
 class GpuRowCase : public Catch::ITestInvoker {
 public:
-  GpuRowCase(const Row &row, const char *target, size_t parts = 1) : row(row), target(target), parts(parts) {}
+  GpuRowCase(const Row &row, const char *target, Share share) : row(row), target(target), share(share) {}
   void invoke() const override {
     std::string different = tryRow(
         row, target, kSeed,
@@ -41,7 +42,7 @@ public:
           });
           return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
         },
-        parts);
+        share);
     INFO(different);
     CHECK(different.empty());
   }
@@ -49,7 +50,7 @@ public:
 private:
   const Row &row;
   const char *target;
-  size_t parts; // see tryRow()
+  Share share;
 };
 
 /// As many tiles of warpgroups as are too few if they have 256 columns.
@@ -70,24 +71,24 @@ Row narrowTiles() {
 
 struct Registered {
   Registered() {
-    for (const Row *row : allRows())
-      add(*row, row->op, kAmpere);
+    for (const Row *row : allRows()) // of products the half that ptx tests do not run
+      add(*row, row->op, kAmpere, isOfContraction(*row) ? kOtherHalf : Share());
     static const Row narrow = narrowTiles(), attention = attentionByWarpgroups();
     add(narrow, "matmul in narrow tiles on sm_90a", kHopper);
     add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", kTf32, 3);
-      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, 3);
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", kTf32, {3});
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, {3});
     }
     for (const Row &row : rowsByWarpgroups())
-      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper);
+      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper, kOtherHalf);
   }
 
 private:
   /// Declares a test case.
-  static void add(const Row &row, const std::string &name, const char *target, size_t parts = 1) {
-    const Catch::AutoReg added(new GpuRowCase(row, target, parts), CATCH_INTERNAL_LINEINFO, "",
+  static void add(const Row &row, const std::string &name, const char *target, Share share = {}) {
+    const Catch::AutoReg added(new GpuRowCase(row, target, share), CATCH_INTERNAL_LINEINFO, "",
                                Catch::NameAndTags("gpu: " + name, "[gpu]"));
   }
 } registered;

@@ -309,7 +309,7 @@ TEST_CASE("Planted bugs in PTX are found") {
         ++constant;
         continue;
       }
-      if (!isSampled(number++, 4))
+      if (!isSampled(number++, 8))
         continue;
       ptx::limitInstructions(most);
       Count &count = lines[mutant.line].find('@') == std::string::npos ? others : branches;

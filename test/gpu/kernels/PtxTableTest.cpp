@@ -38,7 +38,7 @@ Tensors runOn(rt::Session &session, const Tensors &inputs) {
 
 class PtxRowCase : public Catch::ITestInvoker {
 public:
-  PtxRowCase(const Row &row, const char *target, size_t parts = 2) : row(row), target(target), parts(parts) {}
+  PtxRowCase(const Row &row, const char *target, Share share) : row(row), target(target), share(share) {}
   void invoke() const override {
     fake::failCall(0);
     std::string different = tryRow(
@@ -52,7 +52,7 @@ public:
           session = std::move(made);
           return [session](const Tensors &inputs) { return runOn(*session, inputs); };
         },
-        parts);
+        share);
     INFO(different);
     CHECK(different.empty());
     CHECK(fake::problems() == "");
@@ -61,23 +61,20 @@ public:
 private:
   const Row &row;
   const char *target;
-  size_t parts; // see tryRow(); the emulator runs the same kernels
+  Share share; // the emulator runs the same kernels
 };
 
 struct Registered {
   Registered() {
     size_t n = 0;
-    auto isOfContraction = [](const Row &row) {
-      return std::ranges::any_of(contractionRows(), [&](const Row &other) { return other.op == row.op; });
-    };
     for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
       add(*row, row->op, isForAmpere ? kAmpere : kHopper);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", 4);
-      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", 4);
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", {4});
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", {4});
     }
     static const Row attention = attentionByWarpgroups();
     add(attention, attention.op + " on sm_90a", kHopper);
@@ -90,8 +87,8 @@ private:
   static constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
 
   /// Declares a test case.
-  static void add(const Row &row, const std::string &name, const char *target, size_t parts = 2) {
-    const Catch::AutoReg added(new PtxRowCase(row, target, parts), CATCH_INTERNAL_LINEINFO, "",
+  static void add(const Row &row, const std::string &name, const char *target, Share share = {2}) {
+    const Catch::AutoReg added(new PtxRowCase(row, target, share), CATCH_INTERNAL_LINEINFO, "",
                                Catch::NameAndTags("ptx: " + name, "[gpu]"));
   }
 } registered;
