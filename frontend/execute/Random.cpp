@@ -65,8 +65,10 @@ namespace {
 /// Calls a random op: op(shape, key).
 using Record = std::function<Tensor(const Shape &shape, const Tensor &key, const Location &where)>;
 
-/// Code for any number of elements, compiled once: the size is that of an input without elements.
-ExecutableRef flatKernel(const std::string &name, const Record &record, Device device, const Location &where) {
+/// Code for any number of elements, compiled once: the size is that of an input without elements. `key` is the shape of
+/// the key.
+ExecutableRef flatKernel(const std::string &name, const Record &record, const Shape &key, Device device,
+                         const Location &where) {
   static auto *mutex = new std::mutex;
   static auto *known = new std::unordered_map<std::string, ExecutableRef>;
   std::lock_guard lock(*mutex);
@@ -75,7 +77,7 @@ ExecutableRef flatKernel(const std::string &name, const Record &record, Device d
     std::string problem;
     auto make = [&] {
       auto function = [&](const Tensor &size, const Tensor &key) { return record({size.shape()[0]}, key, where); };
-      return trace(function, {TensorSpec{DType::i8, {Dim("n"), 0}}, TensorSpec{DType::i64, {}}}).shared();
+      return trace(function, {TensorSpec{DType::i8, {Dim("n"), 0}}, TensorSpec{DType::i64, key}}).shared();
     };
     kernel = compileCached(name, make, problem, device, where);
     if (!kernel)
@@ -84,13 +86,9 @@ ExecutableRef flatKernel(const std::string &name, const Record &record, Device d
   return kernel;
 }
 
-/// A draw as an op of the trace, or an eager call. `name` identifies the op with its attributes and must never be
-/// freed.
-Tensor draw(const Generator &generator, const std::string &name, const Shape &shape, DType dtype, const Record &record,
-            const Location &where) {
-  Tensor key = generator.key(where);
-  if (Trace::active())
-    return record(shape, key, where);
+/// An eager draw. `name` identifies the op with its attributes.
+Tensor drawEagerly(const Tensor &key, const std::string &name, const Shape &shape, DType dtype, const Record &record,
+                   const Location &where) {
   requireSizes(shape, "random", where);
   int64_t count = elementCount(shape);
   Tensor size = copyOf(nullptr, {DType::i8, {count, 0}}, where);
@@ -98,9 +96,35 @@ Tensor draw(const Generator &generator, const std::string &name, const Shape &sh
   const Tensor *inputs[]{&size, &key};
   TensorSpec result{dtype, {count}};
   constexpr auto atOnce = std::chrono::microseconds(50);
-  ExecutableRef kernel = flatKernel(name, record, device.value_or(cpu), where);
+  ExecutableRef kernel = flatKernel(name, record, key.shape(), device.value_or(cpu), where);
   Tensor flat = launch(kernel, 0, inputs, {}, {&result, 1}, atOnce, "random", where).front();
   return reshape(device ? flat : following(flat), shape, where);
+}
+
+/// A draw as an op of the trace, or an eager call.
+Tensor draw(const Generator &generator, const std::string &name, const Shape &shape, DType dtype, const Record &record,
+            const Location &where) {
+  Tensor key = generator.key(where);
+  return Trace::active() ? record(shape, key, where) : drawEagerly(key, name, shape, dtype, record, where);
+}
+
+constexpr uint64_t kMostOfAny = uint64_t(1) << 31;
+constexpr int64_t kFewElements = 1 << 13;
+bool isFew(const Shape &shape) {
+  const Dim count = elements(shape);
+  return count.isStatic() && count.value() <= kFewElements;
+}
+
+/// The integers of random_integers, of bounds that are operands, so that a draw with other bounds needs no other code.
+/// It takes 1.6 times as long, and is used for few elements.
+/// `key` is [key, low, high - low], where the difference is at most kMostOfAny. Integers of 64 bits show the word w
+/// that they are made of, but for 0, which counts as 1; low + floor(w * (high - low) / 2^64) is computed from its
+/// halves.
+Tensor integersOfAny(const Shape &shape, const Tensor &key, DType dtype, const Location &where) {
+  auto number = [&](int64_t i) { return squeeze(slice(key, {i}, {i + 1}, {1}, where), {0}, where); };
+  Tensor w = random_integers(shape, 0, INT64_MIN, INT64_MAX, DType::i64, number(0), where) + 1; // w - 2^63
+  Tensor high = (w >> 32) + (int64_t(1) << 31), low = w & 0xffffffff, count = number(2);
+  return (number(1) + ((high * count + ((low * count) >> 32)) >> 32)).to(dtype);
 }
 
 void requireFloats(DType dtype, const char *op, const Location &where) {
@@ -284,6 +308,15 @@ Tensor Generator::randint(int64_t low, int64_t high, const Shape &shape, DType d
   const Location at = inScope(where);
   if (low >= high)
     throw Error(at, "randint", "there is no integer in [" + std::to_string(low) + ", " + std::to_string(high) + ")");
+  const uint64_t count = uint64_t(high) - uint64_t(low);
+  if (count <= kMostOfAny && isInteger(dtype) && !Trace::active() && isFew(shape)) {
+    const int64_t numbers[]{key(at).item<int64_t>(at), low, int64_t(count)};
+    auto record = [=](const Shape &shape, const Tensor &key, const Location &where) {
+      return integersOfAny(shape, key, dtype, where);
+    };
+    return drawEagerly(copyOf(numbers, {DType::i64, {3}}, at), "random_integers " + std::string(name(dtype)), shape,
+                       dtype, record, at);
+  }
   auto record = [=](const Shape &shape, const Tensor &key, const Location &where) {
     return random_integers(shape, 0, low, high, dtype, key, where);
   };

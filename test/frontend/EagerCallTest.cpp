@@ -61,6 +61,15 @@ TEST_CASE("Indices and sizes that change need no new kernels") {
   CHECK(kernels() == before);
 }
 
+TEST_CASE("Random integers of other bounds and sizes need no new kernels") {
+  randint(0, 5, {3}).wait();
+  const uint64_t before = kernels();
+  for (int64_t i = 1; i < 5; ++i)
+    for (int64_t x : randint(-i, i * i, {7, i}).to_vector<int64_t>())
+      CHECK((x >= -i && x < i * i));
+  CHECK(kernels() == before);
+}
+
 TEST_CASE("Elements are moved for all element types, and empty tensors") {
   for (DType type : {f32, f64, f16, bf16, i8, u8, i32, i64, boolean, f8e4m3fn}) {
     CAPTURE(name(type));
