@@ -116,15 +116,13 @@ bool isFew(const Shape &shape) {
 }
 
 /// The integers of random_integers, of bounds that are operands, so that a draw with other bounds needs no other code.
-/// It takes 1.6 times as long, and is used for few elements.
-/// `key` is [key, low, high - low], where the difference is at most kMostOfAny. Integers of 64 bits show the word w
-/// that they are made of, but for 0, which counts as 1; low + floor(w * (high - low) / 2^64) is computed from its
-/// halves.
+/// It takes 1.6 times as long, and is used for few elements. `key` is [key, low, high - low], where the difference is
+/// at most kMostOfAny. Integers of 64 bits show the word w that they are made of, but for 0, which counts as 1; low +
+/// floor(w * (high - low) / 2^64) is computed from its halves.
 Tensor integersOfAny(const Shape &shape, const Tensor &key, DType dtype, const Location &where) {
-  auto number = [&](int64_t i) { return squeeze(slice(key, {i}, {i + 1}, {1}, where), {0}, where); };
-  Tensor w = random_integers(shape, 0, INT64_MIN, INT64_MAX, DType::i64, number(0), where) + 1; // w - 2^63
-  Tensor high = (w >> 32) + (int64_t(1) << 31), low = w & 0xffffffff, count = number(2);
-  return (number(1) + ((high * count + ((low * count) >> 32)) >> 32)).to(dtype);
+  Tensor w = random_integers(shape, 0, INT64_MIN, INT64_MAX, DType::i64, key(0), where) + 1; // w - 2^63
+  Tensor high = (w >> 32) + (int64_t(1) << 31), low = w & 0xffffffff, count = key(2);
+  return (key(1) + ((high * count + ((low * count) >> 32)) >> 32)).to(dtype);
 }
 
 void requireFloats(DType dtype, const char *op, const Location &where) {

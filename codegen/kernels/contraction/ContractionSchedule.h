@@ -7,7 +7,7 @@
 namespace burin::codegen {
 
 /// The target as a contraction of few columns uses it: if all of them fit in half of a vector of AVX-512, vectors are
-/// half as wide, of which processors multiply two per cycle, some of them (Zen 4) only one whole vector.
+/// half as wide. Processors multiply two of those per cycle, but Zen 4 only one whole vector.
 Target targetOfColumns(ir::ContractOp op, const Target &target);
 
 /// A tile is up to `tileRows` rows times a chunk of columns, held in vector accumulators over the whole sum. The right

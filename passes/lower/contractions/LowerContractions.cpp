@@ -74,6 +74,7 @@ Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, 
   };
   Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
   last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
+  // Kernels for GPUs read the other columns in panels, whatever their number.
   return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail), {.onCpus = readers.onCpus}), last, 0, columns,
                   std::move(w), wide);
 }

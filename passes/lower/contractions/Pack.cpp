@@ -53,12 +53,6 @@ static bool isNarrow(Value x) {
          columns.value() <= panelWidth(x) && !isConstantExpression(x);
 }
 
-static Value asPanel(OpBuilder &b, mlir::Location loc, Value x) {
-  Shape shape = shapeOf(x);
-  shape.insert(shape.end() - 2, Dim(1));
-  return reshaped(b, loc, x, shape);
-}
-
 Value columnPanels(OpBuilder &b, mlir::Location loc, Value x) {
   GraphBuilder g(b, loc);
   Value columns = g.transposeLastTwo(x);
@@ -72,8 +66,11 @@ Value pack(OpBuilder &b, mlir::Location loc, Value x, Readers readers, bool isTh
   if (readers.onGpus && !isThin && byteWidth(type) == 1 && !isBool(type))
     return columnPanels(b, loc, x);
   Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
-  if (!stored && ((readers.onGpus && isReadUnpacked(x, readers.libraries)) || (readers.onCpus && isNarrow(x))))
-    return asPanel(b, loc, x);
+  if (!stored && ((readers.onGpus && isReadUnpacked(x, readers.libraries)) || (readers.onCpus && isNarrow(x)))) {
+    Shape shape = shapeOf(x);
+    shape.insert(shape.end() - 2, Dim(1));
+    return reshaped(b, loc, x, shape);
+  }
   return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
 
