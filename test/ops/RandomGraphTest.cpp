@@ -25,9 +25,9 @@ TEST_CASE("Random graphs 2", "[graph]") { trySeeds(1001, 30); }
 TEST_CASE("Random graphs 3", "[graph]") { trySeeds(2001, 30); }
 TEST_CASE("Random graphs 4", "[graph]") { trySeeds(3001, 30); }
 
-TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 1", "[graph]") { trySymbolicSeeds(1, 30); }
-TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 2", "[graph]") { trySymbolicSeeds(1001, 30); }
-TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 3", "[graph]") { trySymbolicSeeds(2001, 30); }
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 1", "[graph]") { trySymbolicSeeds(1, 15); }
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 2", "[graph]") { trySymbolicSeeds(1001, 15); }
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 3", "[graph]") { trySymbolicSeeds(2001, 15); }
 TEST_CASE("Random graphs that once differed with symbolic sizes", "[graph]") {
   trySymbolicSeeds(417435, 1); // a mean over columns, of which there is one
   trySymbolicSeeds(421326, 1); // a take along columns of [m, 16, 1]

@@ -13,7 +13,8 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-constexpr Share kOtherHalf{2, 1}; // of the examples; ptx tests run the first one
+// Of the examples; ptx tests run the first half of them. Products and convolutions take long.
+constexpr Share kOtherHalf{2, 1}, kQuarter{4, 1};
 constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32",
                      *kBf16x3 = "cuda-sm_80+ptx+bf16x3";
 
@@ -71,10 +72,10 @@ Row narrowTiles() {
 
 struct Registered {
   Registered() {
-    for (const Row *row : allRows()) // of products the half that ptx tests do not run
-      add(*row, row->op, kAmpere, isOfContraction(*row) ? kOtherHalf : Share());
+    for (const Row *row : allRows())
+      add(*row, row->op, kAmpere, isOfContraction(*row) ? kQuarter : kOtherHalf);
     static const Row narrow = narrowTiles(), attention = attentionByWarpgroups();
-    add(narrow, "matmul in narrow tiles on sm_90a", kHopper);
+    add(narrow, "matmul in narrow tiles on sm_90a", kHopper, {2});
     add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {
@@ -82,7 +83,7 @@ struct Registered {
       add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, {3});
     }
     for (const Row &row : rowsByWarpgroups())
-      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper, kOtherHalf);
+      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper, kQuarter);
   }
 
 private:
