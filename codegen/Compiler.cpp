@@ -112,6 +112,8 @@ LogicalResult runPassesOnce(ModuleOp module, const CompileOptions &options, Arra
   pipeline.bf16Tiles = targets.front()->amx; // a target with AMX is the only one
   pipeline.gpusAlone = llvm::all_of(targets, [](const Target *target) { return target->isGpu(); });
   pipeline.onGpus = llvm::any_of(targets, [](const Target *target) { return target->isGpu(); });
+  pipeline.roundsF32 =
+      llvm::any_of(targets, [](const Target *target) { return target->f32Products != F32Products::Exact; });
   pipeline.bf16Pairs = !pipeline.onGpus;
   pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);

@@ -32,8 +32,8 @@ public:
     add(createConstantFoldPass());
     // Idiom recognition needs the formulas as written, with their numbers folded to constants.
     add(createSimplifyPass());
-    // Gradients of attention, while the softmax of their weights is one op. GPUs have no kernel for them.
-    add(options.onGpus ? nullptr : createAttentionGradientsPass());
+    // Gradients of attention, while the softmax of their weights is one op.
+    add(createAttentionGradientsPass({.onGpus = options.onGpus, .roundsF32 = options.roundsF32}));
     // Batch norm is folded into the weights before it while convolutions are still whole.
     add(createFoldNormalizationPass());
     // Composites that no kernel computes become simpler ops; softmax and norms stay whole for fusion.

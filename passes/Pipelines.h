@@ -29,6 +29,8 @@ struct PipelineOptions {
   bool gpusAlone = false;
   /// Whether a target is a GPU: operands of products and attention keep their last dimension.
   bool onGpus = false;
+  /// Whether a GPU may multiply f32 on tensor cores, less exactly than in f32.
+  bool roundsF32 = false;
   /// For GPUs alone: constant right sides of products, too, lie in memory as libraries read them.
   Provider provider = Provider::None;
   MemoryLimit memory;

@@ -21,6 +21,7 @@
 //   parts.
 // - gpu-attention, tensor-core-attention, warpgroup-attention: scores of a tile of rows and keys stay in shared memory
 //   and registers.
+// - gpu-attention-gradient, tensor-core-attention-gradient: a group of blocks for queries, and one for keys and values.
 // - gpu-running, gpu-sort: a block per slice.
 // - gpu-suppression: non-maximum suppression, a block per class.
 // - gpu-scatter: a thread per part of a slice; it applies updates in order.

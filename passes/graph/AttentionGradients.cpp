@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/kernels/families/GpuFamilies.h"
 #include <cmath>
 
 using namespace mlir;
@@ -80,7 +81,8 @@ bool isLowerTriangle(Value v) {
 /// The attention around a softmax, and the products of its gradient.
 class Gradient {
 public:
-  explicit Gradient(SoftmaxOp softmax) : softmax(softmax), weights(softmax.getResult()) {}
+  Gradient(SoftmaxOp softmax, const AttentionGradientsPassOptions &options)
+      : options(options), softmax(softmax), weights(softmax.getResult()) {}
 
   bool match() {
     const DType type = dtypeOf(weights);
@@ -244,7 +246,13 @@ private:
   }
 
   /// Whether the kernel is faster than the products. Symbolic sizes without a bound count as large.
-  bool paysOff() {
+  bool paysOff() { return options.onGpus ? paysOffOnGpus() : paysOffOnCpus(); }
+  /// A GPU has blocks for few heads, too. A kernel keeps sums of all columns in registers.
+  bool paysOffOnGpus() {
+    std::optional<int64_t> columns = upperBound(shapeOf(query).back());
+    return columns && *columns <= kMostAttentionColumns && !(options.roundsF32 && dtypeOf(weights) == DType::f32);
+  }
+  bool paysOffOnCpus() {
     Shape scores = shapeOf(weights);
     auto most = [](ArrayRef<Dim> sizes) {
       int64_t total = 1;
@@ -289,6 +297,7 @@ private:
       product.getResult().replaceAllUsesWith(factor == 1 ? part : g.mul(part, g.fullLike(part, factor)));
   }
 
+  const AttentionGradientsPassOptions options;
   SoftmaxOp softmax;
   Value weights;
   Value query, gradient, mask;
@@ -302,12 +311,13 @@ private:
 };
 
 struct AttentionGradientsPass : impl::AttentionGradientsPassBase<AttentionGradientsPass> {
+  using AttentionGradientsPassBase::AttentionGradientsPassBase;
   void runOnOperation() override {
     SmallVector<SoftmaxOp> all;
     getOperation().walk([&](SoftmaxOp op) { all.push_back(op); });
     bool changes = false;
     for (SoftmaxOp op : all)
-      if (Gradient gradient(op); gradient.match()) {
+      if (Gradient gradient(op, {onGpus, roundsF32}); gradient.match()) {
         gradient.rewrite();
         changes = true;
       }

@@ -68,6 +68,12 @@ def AttentionGradientsPass : Pass<"burin-attention-gradients", "::mlir::ModuleOp
     }
     ```
   }];
+  let options = [
+    Option<"onGpus", "on-gpus", "bool", "false",
+           "Whether a target is a GPU: gradients of few heads become one op, too, but not those of very long rows">,
+    Option<"roundsF32", "rounds-f32", "bool", "false",
+           "Whether a GPU multiplies f32 on tensor cores, which is faster than the kernel">,
+  ];
 }
 
 def FoldNormalizationPass : Pass<"burin-fold-normalization", "::mlir::ModuleOp"> {

@@ -1,4 +1,6 @@
 // RUN: burin-opt %s --burin-attention-gradients | FileCheck %s
+// RUN: burin-opt %s --burin-attention-gradients="on-gpus=true" | FileCheck %s --check-prefix=GPU
+// RUN: burin-opt %s --burin-attention-gradients="on-gpus=true rounds-f32=true" | FileCheck %s --check-prefix=ROUNDED
 
 // The rule of attention: masked rows as a whole give zeros. The factors of queries and keys stay in the graph.
 // CHECK-LABEL: @masked
@@ -260,6 +262,10 @@ func.func @wide(%q: tensor<4x4x128x16xf64>, %k: tensor<4x4x128x16xf64>, %v: tens
 }
 
 // Products of bf16 are faster than the kernel, unless that computes half of the scores.
+// GPU-LABEL: @half
+// GPU: burin.attention_gradient
+// ROUNDED-LABEL: @half
+// ROUNDED: burin.attention_gradient
 // CHECK-LABEL: @half
 // CHECK-NOT: burin.attention_gradient
 func.func @half(%q: tensor<4x4x512x16xbf16>, %k: tensor<4x4x512x16xbf16>, %v: tensor<4x4x512x16xbf16>, %g: tensor<4x4x512x16xbf16>) -> (tensor<4x4x512x16xbf16>, tensor<4x4x512x16xbf16>, tensor<4x4x512x16xbf16>) {
@@ -325,7 +331,11 @@ func.func @half_causal(%q: tensor<4x4x512x16xbf16>, %k: tensor<4x4x512x16xbf16>,
   return %dq, %dk, %dv : tensor<4x4x512x16xbf16>, tensor<4x4x512x16xbf16>, tensor<4x4x512x16xbf16>
 }
 
-// Too few heads for the threads.
+// Too few heads for the threads, not for the blocks of a GPU; its tensor cores may be faster with f32.
+// GPU-LABEL: @two
+// GPU: burin.attention_gradient
+// ROUNDED-LABEL: @two
+// ROUNDED-NOT: burin.attention_gradient
 // CHECK-LABEL: @two
 // CHECK-NOT: burin.attention_gradient
 func.func @two(%q: tensor<2x128x16xf32>, %k: tensor<2x128x16xf32>, %v: tensor<2x128x16xf32>, %g: tensor<2x128x16xf32>) -> (tensor<2x128x16xf32>, tensor<2x128x16xf32>, tensor<2x128x16xf32>) {

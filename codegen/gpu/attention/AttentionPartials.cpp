@@ -232,7 +232,7 @@ void AttentionPartials::storeResult(Value rowOfBlock, Value column, const Partia
   if (!isMultipleOf(width, kColumns))
     e.mask = k.below(column, k.maskBound(width, narrowest(body, type)), kColumns);
   Value mixed = product(x.sums[0], k.broadcast(inverse, kColumns));
-  p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
+  p.finish(result, at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
   e.mask = {};
   k.width = 1;
 }

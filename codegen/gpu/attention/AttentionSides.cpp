@@ -13,14 +13,22 @@ static StridedMemory firstRowsOf(ElementEmitter &e, Value v) {
   return e.stridedMemoryOf(passes::rowsViewsOf(v)[0].view);
 }
 
-AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op)
-    : e(e), k(e.k), op(op), type(dtypeOf(op.getResult())), shape(shapeOf(op.getResult())), leading(shape.size() - 2),
-      rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
+template <class Op>
+AttentionSides::AttentionSides(ElementEmitter &e, Op op, Shape of)
+    : e(e), k(e.k), result(op.getResult()), mask(op.getMask()), isCausal(op.getIsCausal()),
+      givenScale(op.getScale().convertToDouble()), type(dtypeOf(op.getResult())), shape(std::move(of)),
+      leading(shape.size() - 2), rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
       depth(shapeOf(op.getKey()).back()), query(e.stridedMemoryOf(op.getQuery())), key(firstRowsOf(e, op.getKey())),
       value(firstRowsOf(e, op.getValue())), at(shape.size()) {
   for (size_t d = 0; d < leading; ++d)
     heads = heads * shape[d];
 }
+
+AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op)
+    : AttentionSides(e, op, shapeOf(op.getResult())) {}
+
+AttentionSides::AttentionSides(ElementEmitter &e, AttentionGradientOp op)
+    : AttentionSides(e, op, shapeOf(op.getQuery())) {}
 
 void AttentionSides::goToHead(Value head) { placeHead(k, ArrayRef(shape).take_front(leading), head, at); }
 
@@ -29,18 +37,18 @@ Value AttentionSides::rowStart(const StridedMemory &s, Value row) {
 }
 
 Value AttentionSides::scale() {
-  if (double given = op.getScale().convertToDouble(); given != 0)
-    return number(given);
+  if (givenScale != 0)
+    return number(givenScale);
   if (depth.isStatic())
     return number(1 / std::sqrt(double(depth.value())));
   Value size = castLanes(k.b, k.loc, k.dim(depth), DType::i64, DType::f32);
   return (1 / sqrt(scalar(size))).value();
 }
 
-Value AttentionSides::keysBefore(Value end) { return op.getIsCausal() ? k.minimum(k.dim(keys), end) : k.dim(keys); }
+Value AttentionSides::keysBefore(Value end) { return isCausal ? k.minimum(k.dim(keys), end) : k.dim(keys); }
 
 SmallVector<Index> AttentionSides::maskPlace(Value row, Value key, int64_t lanes) {
-  Shape sizes = shapeOf(op.getMask());
+  Shape sizes = shapeOf(mask);
   SmallVector<Index> place(at);
   place[leading] = {row};
   place[leading + 1] = {key, lanes > 1 ? 1 : 0};
@@ -52,12 +60,12 @@ SmallVector<Index> AttentionSides::maskPlace(Value row, Value key, int64_t lanes
 }
 
 Value AttentionSides::maskAt(Value row, Value key) {
-  return e.scoped([&] { return e.element(op.getMask(), maskPlace(row, key, 1)); });
+  return e.scoped([&] { return e.element(mask, maskPlace(row, key, 1)); });
 }
 
 Value AttentionSides::shown(Value score, Value element, Value sees) {
-  if (element && isFloat(dtypeOf(op.getMask())))
-    score = arith::AddFOp::create(k.b, k.loc, score, castLanes(k.b, k.loc, element, dtypeOf(op.getMask()), DType::f32));
+  if (element && isFloat(dtypeOf(mask)))
+    score = arith::AddFOp::create(k.b, k.loc, score, castLanes(k.b, k.loc, element, dtypeOf(mask), DType::f32));
   else if (element)
     sees = sees ? arith::AndIOp::create(k.b, k.loc, sees, element).getResult() : element;
   Value hidden = k.broadcast(number(-INFINITY), k.laneCount(score));
@@ -67,9 +75,9 @@ Value AttentionSides::shown(Value score, Value element, Value sees) {
 Value AttentionSides::masked(Value score, Value row, Value key, int64_t lanes) {
   auto below = [&](Value end) { return lanes == 1 ? isBelow(key, end) : k.below(key, end, lanes); };
   Value isThere = below(k.dim(keys)), sees = isThere, element;
-  if (op.getIsCausal())
+  if (isCausal)
     sees = arith::AndIOp::create(k.b, k.loc, sees, below(k.add(row, k.constant(1))));
-  if (Value mask = op.getMask()) {
+  if (mask) {
     SmallVector<Index> place = maskPlace(row, key, lanes);
     element = e.zeroOf(dtypeOf(mask));
     // One element is read whatever the mask of lanes says, and rows of the tile may lie beyond the last one.

@@ -1,4 +1,5 @@
-// Operands of attention on a GPU: sizes, positions of elements in query, key and value, and masking of scores.
+// Operands of attention, or of its gradient, on a GPU: sizes, positions of elements in query, key and value, and
+// masking of scores.
 #pragma once
 #include "codegen/emit/element/Heads.h"
 #include "codegen/emit/element/PointEmitter.h"
@@ -9,6 +10,7 @@ namespace burin::codegen {
 class AttentionSides {
 public:
   AttentionSides(ElementEmitter &, ir::ScaledDotProductAttentionOp);
+  AttentionSides(ElementEmitter &, ir::AttentionGradientOp);
 
   /// Sets the head; `head` is its row-major number in the leading dimensions.
   void goToHead(Value head);
@@ -30,8 +32,11 @@ public:
 
   ElementEmitter &e;
   KernelBuilder &k;
-  ir::ScaledDotProductAttentionOp op;
-  DType type; // of the result
+  const Value result; // of the op
+  const Value mask;   // may be null
+  const bool isCausal;
+  const double givenScale; // 0: 1 / sqrt(depth)
+  DType type;              // of the result
   Shape shape;
   size_t leading; // number of leading dimensions: heads
   Dim heads = 1, rows, width, keys, depth;
@@ -39,6 +44,8 @@ public:
   SmallVector<Index> at; // position in the result
 
 private:
+  /// `shape`: that of the attention's result.
+  template <class Op> AttentionSides(ElementEmitter &, Op, Shape shape);
   SmallVector<Index> maskPlace(Value row, Value key, int64_t lanes);
 };
 

@@ -76,7 +76,7 @@ private:
   /// Chooses the size and number of parts: multiples of the smallest part that is worth a block, and, unless there are
   /// more heads, at most kEnoughBlocks blocks. By sizes alone, so that the order of sums does not depend on the device.
   void cut() {
-    Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
+    Dim seen = isCausal ? min(keys, rows) : keys;
     Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
     const int64_t least = std::max<int64_t>(kLoadsInFlight / piecesOfThread, 1) * keysAtOnce();
     if (seen.isStatic() && seen.value() <= kFewParts * least)
@@ -177,7 +177,7 @@ private:
     // Loaded even if static: LLVM must not know the count, so that the loads of the first iteration stay before the
     // loop.
     from = k.constant(0), to = k.runtimeSize(keys);
-    if (op.getIsCausal())
+    if (isCausal)
       to = k.minimum(to, k.dim(rows));
     if (isCut()) {
       from = k.mul(k.rem(k.lo, k.dim(parts)), k.dim(keysOfPart));
@@ -266,7 +266,7 @@ private:
     for (Value number : t.keys)
       for (int64_t n = 0; n < piecesOfThread; ++n)
         loaded.push_back(load(valueRows, number, n, width));
-    for (int64_t r = 0; op.getMask() && r < rowsOfSet; ++r) {
+    for (int64_t r = 0; mask && r < rowsOfSet; ++r) {
       Value row = goToRow(rowOfSet(r));
       for (Value number : t.keys)
         loaded.push_back(maskAt(row, number));
@@ -317,7 +317,7 @@ private:
     Value row = goToRow(rowOfSet(r)), factor = scale();
     for (auto [u, x] : llvm::enumerate(all)) {
       Value sees = t.exist[u];
-      if (op.getIsCausal())
+      if (isCausal)
         sees = both(sees, isBelow(t.keys[u], k.add(row, k.constant(1))));
       x = shown(product(x, factor), t.masks.empty() ? Value() : t.masks[size_t(r) * all.size() + u], sees);
     }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kWarps = 4, kThreads = kWarps * kWarp;
 constexpr int64_t kTile = 64; // query rows, and keys, of a tile
-constexpr int64_t kBlock = SwizzledTile::kRow, kPieces = SwizzledTile::kPieces;
+constexpr int64_t kBlock = SwizzledTile::kRow;
 
 class TensorCoreAttention : AttentionFragments {
 public:
@@ -33,7 +33,7 @@ public:
     firstRow = k.mul(k.rem(k.lo, k.dim(blocks)), k.constant(kTile));
     placeThread(threadIndex(k));
     firstKeySharedRow = k.constant(0), firstValueSharedRow = k.constant(depthBlocks * kTile);
-    canCopy = copiesPieces();
+    canCopy = copiesPieces({&query, &key, &value});
     loadQueries();
     Value end = keysBefore(k.add(firstRow, k.constant(kTile)));
     fillKeys(k.constant(0), end);
@@ -80,13 +80,7 @@ private:
     fill(firstKeySharedRow, query, firstRow, rows, depth, depthBlocks);
     endGroup();
     waitForGroups(0);
-    Value row =
-        k.add(k.mul(k.div(thread, k.constant(kWarp)), k.constant(kWarpRows)), k.rem(lane, k.constant(kWarpRows)));
-    for (int64_t step = 0; step < depthSteps; ++step) {
-      Value sharedRow = k.add(row, k.constant(step / 2 * kTile));
-      Value piece = k.add(k.div(lane, k.constant(kWarpRows)), k.constant(step % 2 * 2));
-      queries.push_back(tile.load(k, sharedRow, piece, /*transposed=*/false));
-    }
+    queries = loadRows(tile, firstKeySharedRow, kTile, depthSteps);
     barrier(k);
   }
 
@@ -97,7 +91,7 @@ private:
     fill(firstValueSharedRow, value, firstKey, keys, width, widthBlocks);
     endGroup();
     waitForGroups(1); // for the keys; the values may be in flight
-    SmallVector<Value> scores = multiplyKeys();
+    SmallVector<Value> scores = multiplyRows(queries, tile, firstKeySharedRow, kTile);
     barrier(k);
     fillKeys(k.add(firstKey, k.constant(kTile)), end);
     Online online = Online::of(before);
@@ -105,41 +99,9 @@ private:
     SmallVector<Value> sums(before.drop_front(Online::kCount));
     rescale(sums, weights.shrinks);
     waitForGroups(1); // for the values; the next keys may be in flight
-    multiplyValues(weights.fragments, sums);
+    addProducts(weights.fragments, tile, firstValueSharedRow, kTile, sums);
     barrier(k);
     return online.followedBy(sums);
-  }
-
-  SmallVector<Value> multiplyKeys() {
-    SmallVector<Value> sums(size_t(kTile / kColumns * 4), number(0));
-    // ldmatrix loads four 8 by 8 matrices, whose rows eight lanes each address: keys 0 to 7, first and second half of
-    // the 16 steps, then keys 8 to 15.
-    Value row = k.add(k.rem(lane, k.constant(8)), k.mul(k.div(lane, k.constant(16)), k.constant(8)));
-    Value half = k.rem(k.div(lane, k.constant(8)), k.constant(2));
-    for (int64_t step = 0; step < depthSteps; ++step)
-      for (int64_t n = 0; n < kTile / kColumns; n += 2) {
-        Value sharedRow = k.add(firstKeySharedRow, k.add(row, k.constant(step / 2 * kTile + n * kColumns)));
-        SmallVector<Value> both = tile.load(k, sharedRow, k.add(half, k.constant(step % 2 * 2)), /*transposed=*/false);
-        for (int64_t i = 0; i < 2; ++i)
-          multiply(queries[size_t(step)], ArrayRef<Value>(both).slice(size_t(2 * i), 2), sums, n + i);
-      }
-    return sums;
-  }
-
-  void multiplyValues(ArrayRef<SmallVector<Value>> weights, llvm::MutableArrayRef<Value> sums) {
-    Value row = k.rem(lane, k.constant(kSteps)), half = k.div(lane, k.constant(kSteps));
-    for (int64_t step = 0; step < kTile / kSteps; ++step)
-      for (int64_t n = 0; n < widthMatrices; n += 2) {
-        Value sharedRow = k.add(firstValueSharedRow, k.add(row, k.constant(n / kPieces * kTile + step * kSteps)));
-        SmallVector<Value> both = tile.load(k, sharedRow, k.add(half, k.constant(n % kPieces)), /*transposed=*/true);
-        for (int64_t i = 0; i < 2 && n + i < widthMatrices; ++i)
-          multiply(weights[size_t(step)], ArrayRef<Value>(both).slice(size_t(2 * i), 2), sums, n + i);
-      }
-  }
-
-  void multiply(ArrayRef<Value> left, ArrayRef<Value> right, llvm::MutableArrayRef<Value> sums, int64_t matrix) {
-    auto sum = sums.slice(size_t(matrix * 4), 4);
-    llvm::copy(multiplyMatrices(k, dtype, left, right, sum), sum.begin());
   }
 
   /// Stages the results in shared memory, which no thread reads any more after the barrier of the last tile.
@@ -155,7 +117,7 @@ private:
   int64_t depthSteps, widthMatrices; // 16 summed elements of a key, and 8 columns of a value: one mma.sync each
   SwizzledTile tile;                 // blocks of keys, followed by blocks of values
   Value firstKeySharedRow, firstValueSharedRow, canCopy; // canCopy: see copiesPieces(), may be null
-  SmallVector<SmallVector<Value>> queries;               // fragments of this warp's rows, per step
+  Fragments queries;                                     // this warp's rows
 };
 
 } // namespace

@@ -46,7 +46,7 @@ public:
     Dim blocks = ceildiv(rows, kRows);
     goToHead(k.div(k.lo, k.dim(blocks)));
     Value block = k.rem(k.lo, k.dim(blocks));
-    if (op.getIsCausal()) // blocks with the most keys first
+    if (isCausal) // blocks with the most keys first
       block = k.sub(k.sub(k.dim(blocks), k.constant(1)), block);
     firstRow = k.mul(block, k.constant(kRows));
     placeThread(threadIndex(k));
@@ -55,7 +55,7 @@ public:
     Value end = keysBefore(k.add(firstRow, k.constant(kRows)));
     // Without keys there is one tile, all of whose scores are masked.
     tiles = k.maximum(k.div(k.add(end, k.constant(tileKeys - 1)), k.constant(tileKeys)), k.constant(1));
-    canCopy = copiesPieces();
+    canCopy = copiesPieces({&query, &key, &value});
     k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] {
       for (const SliceBarriers &slices : {keySlices, valueSlices})
         slices.init(k, kWarpgroup, kMultiplyingThreads / kWarp);
@@ -79,7 +79,7 @@ public:
 
 private:
   /// With many columns, or with elements of a mask in registers, registers suffice for small tiles only.
-  bool hasLargeTiles() { return std::max(depth.value(), width.value()) <= kLargeTile && !op.getMask(); }
+  bool hasLargeTiles() { return std::max(depth.value(), width.value()) <= kLargeTile && !mask; }
   int64_t queryBytes() const { return kRows * depthBlocks * kSharedRowBytes; }
   int64_t keyBytes() const { return kStages * tileKeys * depthBlocks * kSharedRowBytes; }
   int64_t valueBytes() const { return kStages * tileKeys * widthBlocks * kSharedRowBytes; }
@@ -219,10 +219,10 @@ private:
     release(keySlices, tile);
     Value first = k.mul(tile, k.constant(tileKeys)), last = k.add(first, k.constant(tileKeys));
     Value isCut; // some rows of the warpgroup may not see some of the keys
-    if (!op.getMask()) {
+    if (!mask) {
       isCut = isBelow(k.dim(keys), last);
       Value firstOfGroup = k.add(firstRow, k.mul(group, k.constant(kGroupRows)));
-      if (op.getIsCausal())
+      if (isCausal)
         isCut = arith::OrIOp::create(k.b, k.loc, isCut, isBelow(k.add(firstOfGroup, k.constant(1)), last));
     }
     return weigh(first, scores, online, isCut);

@@ -249,4 +249,22 @@ bool isGpuAttention(const KernelBody &body) {
   return columns && *columns <= kMostAttentionColumns;
 }
 
+bool isTensorCoreGradient(const KernelBody &body) {
+  auto op = dyn_cast_or_null<AttentionGradientOp>(body.root());
+  if (!op)
+    return false;
+  const DType type = dtypeOf(op.getResult());
+  const Dim width = shapeOf(op.getResult()).back();
+  const bool isOneType = llvm::all_of(ArrayRef<Value>{op.getQuery(), op.getKey(), op.getValue(), op.getGradient()},
+                                      [&](Value v) { return dtypeOf(v) == type; });
+  return (type == DType::f16 || type == DType::bf16) && isOneType && width.isStatic() && width.value() > 0 &&
+         width.value() <= kMostGradientColumns;
+}
+
+bool isGpuAttentionGradient(const KernelBody &body) {
+  auto op = dyn_cast_or_null<AttentionGradientOp>(body.root());
+  std::optional<int64_t> columns = op ? upperBound(shapeOf(op.getResult()).back()) : std::nullopt;
+  return columns && *columns <= kMostAttentionColumns;
+}
+
 } // namespace burin::passes

@@ -13,6 +13,8 @@ inline constexpr int64_t kMostThinRows = 4;
 inline constexpr int64_t kMostAttentionColumns = 256;
 /// Most value columns of an attention on tensor cores: its sums stay in registers.
 inline constexpr int64_t kMostTensorCoreWidth = 192;
+/// Most columns of the gradients of attention on tensor cores: tiles of four operands fit in 48 KB of shared memory.
+inline constexpr int64_t kMostGradientColumns = 128;
 /// Columns of a block in shared memory of such an attention, and the most blocks of keys and values together.
 inline constexpr int64_t kTensorCoreBlock = 32, kMostTensorCoreBlocks = 12;
 /// Most columns of queries, and of values, of an attention by warpgroups; the fewest query rows: one more than half a
@@ -86,5 +88,9 @@ bool isWarpgroupAttention(const KernelBody &);
 bool isTensorCoreAttention(const KernelBody &);
 /// Attention of any element type with few value columns.
 bool isGpuAttention(const KernelBody &);
+/// Gradients of attention in 16-bit floats with static, few columns.
+bool isTensorCoreGradient(const KernelBody &);
+/// Gradients of attention of any element type with few columns.
+bool isGpuAttentionGradient(const KernelBody &);
 
 } // namespace burin::passes

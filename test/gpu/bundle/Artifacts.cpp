@@ -59,7 +59,8 @@ double convolutionOperations(const Shapes &s) {
 
 std::vector<Timed> timed() {
   const Shapes matrix{{32768, 1024}}, smallMatrix{{33, 64}}, square{{4096, 4096}, {4096, 4096}},
-      smallSquare{{64, 64}, {64, 64}}, heads(3, {1, 16, 8192, 128}), smallHeads(3, {1, 2, 64, 64});
+      smallSquare{{64, 64}, {64, 64}}, heads(3, {1, 16, 8192, 128}), smallHeads(3, {1, 2, 64, 64}),
+      fourHeads(4, {1, 16, 8192, 128}), fourSmallHeads(4, {1, 2, 64, 64});
   using Inputs = const std::vector<Tensor> &;
   auto product = [](Inputs in) { return matmul(in[0], in[1]); };
   // By the columns of the right side, as weights are stored.
@@ -67,6 +68,13 @@ std::vector<Timed> timed() {
   auto wide = [](Inputs in) { return matmul(cast(in[0], i32), cast(in[1].transpose(0, 1), i32)); };
   auto attention = [](bool isCausal) {
     return [=](Inputs in) { return scaled_dot_product_attention(in[0], in[1], in[2], std::nullopt, isCausal); };
+  };
+  auto gradients = [=](bool isCausal) {
+    return [=](Inputs in) {
+      Tensor y = attention(isCausal)(in);
+      std::vector<Tensor> of = grad(y, {in[0], in[1], in[2]}, in[3]);
+      return y + of[0] + of[1] + of[2];
+    };
   };
   return {
       {"elementwise", f32, [](Inputs in) { return relu(in[0] * 2.0 + 1.0); }, {{16384, 4096}}, {{512, 64}}},
@@ -100,6 +108,10 @@ std::vector<Timed> timed() {
       {"attention", bf16, attention(false), heads, smallHeads, attentionOperations},
       {"attention-causal", bf16, attention(true), heads, smallHeads,
        [](const Shapes &s) { return attentionOperations(s) / 2; }},
+      {"attention+gradients", bf16, gradients(false), fourHeads, fourSmallHeads,
+       [](const Shapes &s) { return 3.5 * attentionOperations(s); }},
+      {"attention-causal+gradients", bf16, gradients(true), fourHeads, fourSmallHeads,
+       [](const Shapes &s) { return 1.75 * attentionOperations(s); }},
       {"convolution",
        bf16,
        [](Inputs in) { return conv(in[0], in[1], std::nullopt, {1, 1}, {1, 1}); },

@@ -23,6 +23,13 @@ def layer_norm(x):
     return y * torch.rsqrt((y * y).mean(-1, keepdim=True) + 1e-5)
 
 
+def attention_with_gradients(q, k, v, g, is_causal):
+    q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+    of_q, of_k, of_v = torch.autograd.grad(y, (q, k, v), g)
+    return y.detach() + of_q + of_k + of_v
+
+
 # The functions of Artifacts.cpp. Operands of one call are moved to channels-last where a user of PyTorch would.
 FUNCTIONS = {
     "elementwise": lambda x: torch.relu(x * 2.0 + 1.0),
@@ -34,6 +41,8 @@ FUNCTIONS = {
     "product+bias+relu": lambda x, w, b: torch.relu(x @ w + b),
     "attention": lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
     "attention-causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    "attention+gradients": lambda q, k, v, g: attention_with_gradients(q, k, v, g, False),
+    "attention-causal+gradients": lambda q, k, v, g: attention_with_gradients(q, k, v, g, True),
     "convolution": lambda x, w: F.conv2d(x, w, padding=1),
     "convolution-1x1": lambda x, w: F.conv2d(x, w),
     "convolution-depthwise": lambda x, w: F.conv2d(x, w, padding=1, groups=w.shape[0]),

@@ -59,6 +59,9 @@ Graph::Value attention(Graph &g, const Graph::Values &x) {
 Graph::Value attendAll(Graph &g, const Graph::Values &x) {
   return apply(g, "scaled_dot_product_attention", {x[0], x[1], x[2], Graph::none});
 }
+Graph::Value differentiated(Graph &g, const Graph::Values &x) {
+  return apply(g, "attention_gradient", {x[0], x[1], x[2], x[3], Graph::none}, {{"scale", .25}});
+}
 Graph::Value runningSum(Graph &g, const Graph::Values &x) { return apply(g, "cumsum", x, {{"axis", int64_t(1)}}); }
 Graph::Value sorted(Graph &g, const Graph::Values &x) { return apply(g, "argsort", x, {{"axis", int64_t(1)}}); }
 Graph::Value firstSorted(Graph &g, const Graph::Values &x) {
@@ -121,6 +124,8 @@ const Case kCases[] = {
     {"attention of few rows in parts", attendAll, {{2, 3, 64}, {2, 188, 64}, {2, 188, 64}}, f16},
     {"attention of few rows in parts", attendAll, {{1, 9, 36}, {1, 63, 36}, {1, 63, 20}}},
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
+    {"gradients of attention", differentiated, {{70, 20}, {67, 20}, {67, 20}, {70, 20}}},
+    {"gradients of attention on tensor cores", differentiated, {{70, 24}, {67, 24}, {67, 24}, {70, 24}}, bf16},
     {"transpose", transposed, {{1, 128, 70}}},
     {"transpose", transposed, {{1, 66, 130}}, bf16},
     {"transpose of few rows", transposed, {{2, 3, 1040}}, f16},

@@ -147,6 +147,23 @@ TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
   checkKernels(trace(heads, specs), 7, kAllRegisters, {"cuda-sm_90a+ptx"});
 }
 
+TEST_CASE("assembly: gradients of attention", "[gpu]") {
+  std::vector<TensorSpec> specs;
+  for (DType dtype : {bf16, f32})
+    for (int64_t columns : {64, 128})
+      specs.insert(specs.end(), 4, TensorSpec{dtype, {8, 600, columns}});
+  auto gradients = [](const std::vector<Tensor> &x) {
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < x.size(); i += 4) {
+      Tensor y = scaled_dot_product_attention(x[i], x[i + 1], x[i + 2], std::nullopt, /*is_causal=*/true);
+      for (const Tensor &gradient : grad(y, {x[i], x[i + 1], x[i + 2]}, x[i + 3]))
+        results.push_back(gradient);
+    }
+    return results;
+  };
+  checkKernels(trace(gradients, specs), 4, kAllRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+}
+
 TEST_CASE("assembly: attention of few rows", "[gpu]") {
   std::vector<TensorSpec> specs;
   for (DType dtype : {bf16, f32})
