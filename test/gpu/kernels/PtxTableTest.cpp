@@ -64,12 +64,15 @@ private:
   Share share; // the emulator runs the same kernels
 };
 
+/// Of the examples; the emulator runs others. Products and convolutions take long.
+constexpr Share kHalf{2}, kQuarter{4};
+
 struct Registered {
   Registered() {
     size_t n = 0;
     for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
-      add(*row, row->op, isForAmpere ? kAmpere : kHopper);
+      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kQuarter : kHalf);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
@@ -80,14 +83,14 @@ struct Registered {
     add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper; // what runs by warpgroups
     for (const Row &row : rowsByWarpgroups())
-      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper);
+      add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper, kQuarter);
   }
 
 private:
   static constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
 
   /// Declares a test case.
-  static void add(const Row &row, const std::string &name, const char *target, Share share = {2}) {
+  static void add(const Row &row, const std::string &name, const char *target, Share share = kHalf) {
     const Catch::AutoReg added(new PtxRowCase(row, target, share), CATCH_INTERNAL_LINEINFO, "",
                                Catch::NameAndTags("ptx: " + name, "[gpu]"));
   }
