@@ -72,7 +72,7 @@ def AttentionGradientsPass : Pass<"burin-attention-gradients", "::mlir::ModuleOp
     Option<"onGpus", "on-gpus", "bool", "false",
            "Whether a target is a GPU: gradients of few heads become one op, too, but not those of very long rows">,
     Option<"roundsF32", "rounds-f32", "bool", "false",
-           "Whether a GPU multiplies f32 on tensor cores, which is faster than the kernel">,
+           "Whether a GPU multiplies f32 on tensor cores; if so, gradients of f32 keep their products">,
   ];
 }
 

@@ -51,7 +51,9 @@ TEST_CASE("The first of a sorted line whose elements all come in the wrong order
   Graph g;
   sortFirst(g, {DType::f32, {kSize, 2}}, 0, kFirst, true);
   ir::RefTensor x = ir::RefTensor::zeros(DType::f32, {kSize, 2});
-  for (size_t i = 0; i < x.reals().size(); ++i)
-    x.reals()[i] = step * double(i / 2);
+  for (size_t i = 0; i < x.reals().size(); ++i) {
+    const size_t line = i / 2;
+    x.reals()[i] = step * double(line);
+  }
   CHECK(difference(g.compile("native")->run({x})[0], g.interpret({x})[0], {}) == "");
 }
