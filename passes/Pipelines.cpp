@@ -50,7 +50,8 @@ public:
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
     add(createLowerContractionsPass({.onGpus = options.gpusAlone,
                                      .onCpus = !options.onGpus,
-                                     .forLibraries = options.gpusAlone && options.provider != Provider::None}));
+                                     .forLibraries = options.gpusAlone && options.provider != Provider::None,
+                                     .shortTiles = options.shortTiles}));
     // Integer products as products of bytes, right sides of bf16 products as pairs, before constants are folded.
     add(options.gpusAlone ? createNarrowIntegerProductsPass() : nullptr);
     add(options.bf16Pairs ? createPairBf16ProductsPass() : nullptr);

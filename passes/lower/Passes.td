@@ -38,6 +38,7 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     For GPUs, long products and convolutions with few results are split into a batch of shorter ones, each of a part of
     the channels, whose f32 results are added in order; convolutions whose windows are the whole image become products.
     CPUs read a right side with at most 32 columns of f32 (16 of f64), if it is no constant, as it lies in memory.
+    CPUs without AVX-512 get transposed left sides whose rows are multiples of 512 bytes in panels of 64 bytes.
     Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats CPUs
     get the left side as f32.
 
@@ -64,6 +65,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
            "Whether all targets are CPUs, which read narrow right sides unpacked">,
     Option<"forLibraries", "for-libraries", "bool", "false",
            "Whether libraries may compute products: right sides of floats that are constants are not packed, either">,
+    Option<"shortTiles", "short-tiles", "bool", "false",
+           "Whether a target is a CPU whose tiles of sums have few rows: transposed left sides may be packed">,
   ];
 }
 

@@ -1,11 +1,24 @@
 #include "test/ops/Graph.h"
 #include "codegen/Compiler.h"
+#include "codegen/target/Target.h"
 #include "ir/reference/Reference.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/format/Target.h"
+#include <cstdlib>
 #include <stdexcept>
 
 namespace burin::test {
+
+std::vector<std::string> cpuTargets() {
+  std::vector<std::string> names{"native"};
+  const std::string native = codegen::findTarget("native")->name;
+  for (const codegen::Target &target : codegen::allTargets())
+    if (target.name != native && rt::targetRank(target.name) >= 0 &&
+        (target.name == std::string("x86-64-v3") || std::getenv("BURIN_LONG_TESTS")))
+      names.emplace_back(target.name);
+  return names;
+}
 
 using namespace mlir;
 

@@ -34,6 +34,10 @@ private:
   std::unique_ptr<Sessions> sessions;
 };
 
+/// Targets that compiled code is tested on: "native", and "x86-64-v3" if that is another one; with BURIN_LONG_TESTS all
+/// that this machine supports.
+std::vector<std::string> cpuTargets();
+
 /// A graph with one function, @main. Errors are thrown as std::runtime_error with the diagnostics.
 class Graph {
 public:

@@ -158,7 +158,7 @@ private:
 /// Compiled code gives the bits of the interpreter.
 void checkBits(Graph &g, const Tensors &inputs) {
   const Tensors want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     INFO(target << "\n" << g.text());
     Tensors got = g.compile(target)->run(inputs);
     for (size_t i = 0; i < want.size(); ++i)
@@ -176,7 +176,7 @@ TEST_CASE("Chains of movement give the bits of the interpreter") {
     Chain chain(seed, types[seed % std::size(types)]);
     Tensors inputs{chain.input()};
     Tensors want = chain.graph.interpret(inputs);
-    for (const char *target : {"native", "x86-64-v3"}) {
+    for (const std::string &target : cpuTargets()) {
       INFO("seed " << seed << " for " << target << "\n" << chain.graph.text());
       std::string different = difference(chain.graph.compile(target)->run(inputs)[0], want[0], {});
       CHECK(different == "");
@@ -212,7 +212,7 @@ TEST_CASE("Elementwise work on transposed operands gives the bits of the interpr
                  randomTensor(type, toSizes, small, Mood::Plain, random),
                  randomTensor(type, sizes, small, Mood::Plain, random)};
   Tensors want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     INFO(target << "\n" << g.text());
     Tensors got = g.compile(target)->run(inputs);
     for (size_t i = 0; i < want.size(); ++i)
@@ -244,7 +244,7 @@ TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
     Random random(uint64_t(kernel * 1000 + size));
     const Mood mood = op == std::string("max_pool") ? Mood::Special : Mood::Plain;
     Tensors inputs{randomTensor(type, {2, 3, 9, size}, {}, mood, random)};
-    for (const char *target : {"native", "x86-64-v3"}) {
+    for (const std::string &target : cpuTargets()) {
       INFO(target << "\n" << g.text());
       Tolerance tolerance{.ulps = op == std::string("avg_pool") ? 4. : 0.};
       tolerance.epsilons = op == std::string("avg_pool") ? 16 : 0;
@@ -281,7 +281,7 @@ TEST_CASE("The last vector of repeated rows reads nothing behind them") {
   g.output(g.apply("sub", {tiled, tiled})[0]);
   Random random(1);
   Tensors inputs{randomTensor(type, {rows, columns}, {}, Mood::Plain, random)};
-  for (const char *target : {"native", "x86-64-v3"})
+  for (const std::string &target : cpuTargets())
     CHECK(difference(g.compile(target)->run(inputs)[0], g.interpret(inputs)[0], {}) == "");
 }
 

@@ -14,7 +14,7 @@ constexpr int64_t kLongest = 50;
 
 /// Compares f(x [2, 3, 6, n]) with the interpreter for n = 1, 2, …
 void compareLengths(const char *what, DType type, const std::function<Graph::Value(Graph &, Graph::Value x)> &f) {
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     Graph graph;
     graph.output(f(graph, graph.input({type, {2, 3, 6, Dim("n", 1, 2 * kLongest)}})));
     std::unique_ptr<Compiled> compiled = graph.compile(target);

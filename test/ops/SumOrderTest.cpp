@@ -13,7 +13,7 @@ namespace {
 
 /// Builds a graph for symbolic sizes; compares it with fixed ones, for each assignment of these sizes to the symbols.
 void compare(const std::function<void(Graph &)> &build, const std::vector<std::string> &symbols, const Ints &values,
-             const char *target) {
+             const std::string &target) {
   Graph symbolic;
   build(symbolic);
   std::unique_ptr<Compiled> compiled = symbolic.compile(target);
@@ -45,7 +45,7 @@ void compare(const std::function<void(Graph &)> &build, const std::vector<std::s
 /// Reductions of a tensor of this shape over the axes, alone and fused with what follows.
 void compareSums(const Shape &shape, const Ints &axes, const std::vector<std::string> &symbols, const Ints &values,
                  DType type = DType::f32) {
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     INFO("f(" << str(shape) << ") over " << test::str(axes) << " for " << target);
     auto build = [&](Graph &graph) {
       Graph::Value x = graph.input({type, shape});
@@ -77,7 +77,7 @@ TEST_CASE("Sums over several dimensions have the bits of fixed sizes when others
 }
 
 TEST_CASE("Sums of transposed values have the bits of fixed sizes when a size is 1", "[sums]") {
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     auto build = [](Graph &graph) {
       const Dim n("n"), m("m");
       Graph::Value x = graph.input({DType::f32, {n, m}}), y = graph.input({DType::f32, {m, n}});
@@ -90,7 +90,7 @@ TEST_CASE("Sums of transposed values have the bits of fixed sizes when a size is
 }
 
 TEST_CASE("Softmax and norms along columns have the bits of fixed sizes when there is one column", "[sums]") {
-  for (const char *target : {"native", "x86-64-v3"}) {
+  for (const std::string &target : cpuTargets()) {
     auto build = [](Graph &graph) {
       const Dim n("n");
       Graph::Value x = graph.input({DType::f32, {3, 90, n}});
@@ -102,4 +102,21 @@ TEST_CASE("Softmax and norms along columns have the bits of fixed sizes when the
     };
     compare(build, {"n"}, {1, 2}, target);
   }
+}
+
+// Where sizes are fixed, a transposed left side whose rows are multiples of 512 bytes is packed for CPUs without
+// AVX-512.
+TEST_CASE("Products of transposed matrices have the bits of fixed sizes, which may be packed", "[sums]") {
+  for (const std::string &target : cpuTargets())
+    for (const DType type : {DType::f32, DType::f64}) {
+      auto build = [&](Graph &graph) {
+        const Dim m("m"), k("k");
+        Graph::Value x = graph.input({type, {k, m}}), y = graph.input({type, {k, 130}});
+        Graph::Value turned = graph.apply("transpose", {x}, {{"perm", Ints{1, 0}}})[0];
+        Graph::Value product = graph.apply("matmul", {turned, y})[0];
+        graph.output(graph.apply("relu", {product})[0]);
+        graph.output(graph.apply("transpose", {product}, {{"perm", Ints{1, 0}}})[0]);
+      };
+      compare(build, {"m", "k"}, {256, 384, 70}, target);
+    }
 }

@@ -1,4 +1,5 @@
 // RUN: burin-opt --burin-lower-contractions %s | FileCheck %s
+// RUN: burin-opt --burin-lower-contractions=short-tiles=true %s | FileCheck %s --check-prefix=SHORT
 
 // A weight with one matrix is packed; the leading dimensions of the left operand become rows.
 // CHECK-LABEL: func.func @linear(
@@ -83,4 +84,25 @@ func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x
 func.func @unknown(%x: tensor<1x?x?x8xf32, ["h", "w"]>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x8xf32, ["h", "w"]>, tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
   return %y : tensor<1x?x?x4xf32, ["h", "w"]>
+}
+
+// A transposed left side whose rows are a multiple of 512 bytes is packed for CPUs with few rows in a tile of sums, but
+// not others, and not for few columns.
+// CHECK-LABEL: func.func @transposed_left(
+// CHECK: %[[T:.*]] = burin.transpose %arg0
+// CHECK: burin.contract %[[T]], {{.*}} -> tensor<256x130xf32>
+// SHORT-LABEL: func.func @transposed_left(
+// SHORT: %[[L:.*]] = burin.pack {{.*}} {width = 16 : i64} : (tensor<70x256xf32>) -> tensor<16x70x16xf32>
+// SHORT: %[[T:.*]] = burin.transpose %[[L]] {perm = array<i64: 0, 2, 1>}
+// SHORT: burin.contract %[[T]], {{.*}} -> tensor<16x16x130xf32>
+// SHORT: burin.reshape {{.*}} -> tensor<256x130xf32>
+// SHORT: burin.contract {{.*}} -> tensor<250x130xf32>
+// SHORT: burin.contract {{.*}} -> tensor<256x100xf32>
+func.func @transposed_left(%x: tensor<70x256xf32>, %z: tensor<70x250xf32>, %w: tensor<70x130xf32>, %n: tensor<70x100xf32>) -> (tensor<256x130xf32>, tensor<250x130xf32>, tensor<256x100xf32>) {
+  %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<70x256xf32>) -> tensor<256x70xf32>
+  %u = burin.transpose %z {perm = array<i64: 1, 0>} : (tensor<70x250xf32>) -> tensor<250x70xf32>
+  %a = burin.matmul %t, %w : (tensor<256x70xf32>, tensor<70x130xf32>) -> tensor<256x130xf32>
+  %b = burin.matmul %u, %w : (tensor<250x70xf32>, tensor<70x130xf32>) -> tensor<250x130xf32>
+  %c = burin.matmul %t, %n : (tensor<256x70xf32>, tensor<70x100xf32>) -> tensor<256x100xf32>
+  return %a, %b, %c : tensor<256x130xf32>, tensor<250x130xf32>, tensor<256x100xf32>
 }

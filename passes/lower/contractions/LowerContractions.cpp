@@ -101,6 +101,16 @@ Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w, bool 
   return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
 
+/// The product of a left side [M, K], perhaps packed, and of packed columns: [M, columns].
+Value productOfMatrices(GraphBuilder &g, Value lhs, Value panels, Dim columns, bool isWide, Readers readers) {
+  const int64_t rows = readers.withShortTiles ? rowsOfLeftPanels(lhs, columns) : 0;
+  if (!rows)
+    return contract(g.b, g.loc, lhs, panels, {}, 0, columns, {}, isWide);
+  Value packed = g.transposeLastTwo(g.op<PackOp>({g.transposeLastTwo(lhs)}, {{"width", rows}})); // [M / rows, rows, K]
+  Value product = contract(g.b, g.loc, packed, panels, {}, 0, columns, {{1, 1}, {1, 1}, {1, 1}, {}}, isWide);
+  return g.reshape(product, {shapeOf(lhs)[0], columns});
+}
+
 void lower(MatmulOp op, Readers readers) {
   const bool onGpus = readers.onGpus;
   OpBuilder b(op);
@@ -128,7 +138,7 @@ void lower(MatmulOp op, Readers readers) {
     Value product = parts > 1
                         ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}, readers.libraries, isThin),
                                  isWide ? DType::f32 : type)
-                        : contract(b, loc, lhs, pack(b, loc, matrix, readers, isThin), {}, 0, columns, {}, isWide);
+                        : productOfMatrices(g, lhs, pack(b, loc, matrix, readers, isThin), columns, isWide, readers);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
@@ -460,7 +470,7 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
       if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !isWindow(cast<ConvOp>(op))))
         ops.push_back(op);
     });
-    const Readers readers{onGpus, onCpus && !onGpus, forLibraries};
+    const Readers readers{onGpus, onCpus && !onGpus, forLibraries, shortTiles};
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
         lower(matmul, readers);

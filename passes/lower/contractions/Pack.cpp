@@ -74,4 +74,19 @@ Value pack(OpBuilder &b, mlir::Location loc, Value x, Readers readers, bool isTh
   return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
 
+int64_t rowsOfLeftPanels(Value x, const Dim &columns) {
+  constexpr int64_t kLineBytes = 64, kSharingBytes = 512, kLeastBytes = 1024; // with fewer bytes, packing is as slow
+  constexpr int64_t kLeastDepth = 64, kLeastColumns = 128;                    // that make up for packing
+  auto transpose = x.getDefiningOp<TransposeOp>();
+  const Shape shape = shapeOf(x);
+  const DType type = dtypeOf(x);
+  if (!transpose || shape.size() != 2 || !shape[0].isStatic() || (type != DType::f32 && type != DType::f64))
+    return 0;
+  const int64_t width = byteWidth(type), bytes = shape[0].value() * width;
+  if (bytes < kLeastBytes || bytes % kSharingBytes || lowerBound(columns).value_or(0) < kLeastColumns ||
+      (shape[1].isStatic() && shape[1].value() < kLeastDepth))
+    return 0;
+  return kLineBytes / width;
+}
+
 } // namespace burin::passes
