@@ -24,8 +24,8 @@ struct PipelineOptions {
   bool bf16Tiles = false;
   /// Whether no target is a GPU: right sides of bf16 products are packed as pairs.
   bool bf16Pairs = false;
-  /// Whether a target is a CPU without AVX-512, whose tiles of sums have few rows: transposed left sides of products may
-  /// be packed.
+  /// Whether a target is a CPU without AVX-512, whose tiles of sums have few rows: transposed left sides of products
+  /// may be packed.
   bool shortTiles = false;
   /// Whether all targets are GPUs: long products with few results are split, so that there are enough tiles, and
   /// batches stay whole.
