@@ -104,40 +104,36 @@ private:
     return SmallVector<Value>(branches.getResults());
   }
 
-  /// Words of consecutive positions that begin at a block. Words 0 and 2 of n blocks are in one vector, words 1 and 3
-  /// in another, so that a round is one vector product.
+  /// Words of consecutive positions that begin at a block. One vector has words 0 and 2 of each block, side by side,
+  /// another one words 1 and 3, so that a round is one vector product. Both are swapped after each odd number of
+  /// rounds, which leaves the only shuffle of a round outside the chain from product to product.
   Value blockwise(bool wide) {
-    int64_t n = lanes / perBlock(wide);
+    const int64_t n = lanes / perBlock(wide);
     auto some = VectorType::get({n}, k.b.getI64Type()), all = VectorType::get({2 * n}, k.b.getI64Type());
-    auto sideBySide = [&](Value x, Value y) { return k.concat({repeated(x, some), repeated(y, some)}); };
+    SmallVector<int64_t> interleaved, swapped;
+    for (int64_t lane = 0; lane < 2 * n; ++lane) {
+      interleaved.push_back(lane / 2 + lane % 2 * n);
+      swapped.push_back(lane ^ 1);
+    }
+    auto sideBySide = [&](Value x, Value y) { return shuffle(repeated(x, some), repeated(y, some), interleaved); };
     Value blocks = repeated(shiftRight(first, wide ? 1 : 2), some);
     blocks = arith::AddIOp::create(k.b, k.loc, blocks, k.iota(n));
-    blocks = k.concat({blocks, repeated(k.constant(0), some)});
+    blocks = shuffle(blocks, repeated(k.constant(0), some), interleaved);
     Value mask = repeated(k.constant(0xFFFFFFFF), all), factors = sideBySide(k.constant(kM0), k.constant(kM1));
-    Value a = bitAnd(blocks, mask), b = shiftRight(blocks, 32);
-    SmallVector<int64_t> swapped, order;
-    for (int64_t lane = 0; lane < 2 * n; ++lane)
-      swapped.push_back((lane + n) % (2 * n));
-    for (auto &key : keys) {
-      Value product = arith::MulIOp::create(k.b, k.loc, a, factors);
-      product = shuffle(product, product, swapped);
-      a = bitXor(bitXor(shiftRight(product, 32), b), sideBySide(key[0], key[1]));
+    Value a = blocks, b = shiftRight(blocks, 32), swappedFactors = shuffle(factors, factors, swapped);
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      const bool isSwapped = round % 2;
+      Value product = arith::MulIOp::create(k.b, k.loc, bitAnd(a, mask), isSwapped ? swappedFactors : factors);
+      Value key = sideBySide(keys[round][!isSwapped], keys[round][isSwapped]);
+      a = bitXor(shiftRight(product, 32), bitXor(shuffle(b, b, swapped), key));
       b = bitAnd(product, mask);
     }
-    if (wide) {
-      Value high = arith::ShLIOp::create(k.b, k.loc, b, repeated(k.constant(32), all));
-      Value both = arith::OrIOp::create(k.b, k.loc, a, high);
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        order.push_back(lane / 2 + (lane % 2) * n);
-      return shuffle(both, both, order);
-    }
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      order.push_back(lane / 4 + (lane % 4 / 2) * n + (lane % 2) * 2 * n);
-    auto narrow = [&](Value v) {
-      return arith::TruncIOp::create(k.b, k.loc, VectorType::get({2 * n}, k.b.getI32Type()), v);
-    };
-    return arith::ExtUIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI64Type()),
-                                  shuffle(narrow(a), narrow(b), order));
+    Value high = arith::ShLIOp::create(k.b, k.loc, b, repeated(k.constant(32), all));
+    Value words = arith::OrIOp::create(k.b, k.loc, bitAnd(a, mask), high);
+    if (wide)
+      return words;
+    Value narrow = vector::BitCastOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), words);
+    return arith::ExtUIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI64Type()), narrow);
   }
 
   /// Words of arbitrary positions.
@@ -251,7 +247,7 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
   if (auto normal = dyn_cast<RandomNormalOp>(op)) {
     double mean = normal.getMean().convertToDouble(), stddev = normal.getStddev().convertToDouble();
     auto [first, second] = numbers.pair(computed);
-    Scalar radius = sqrt(log(first + (type == DType::f64 ? 0x1p-53 : 0x1p-24)) * -2.0);
+    Scalar radius = sqrt(logOfNormal(first + (type == DType::f64 ? 0x1p-53 : 0x1p-24)) * -2.0);
     // Even elements use the cosine, which is the sine a quarter period later, minus a whole period.
     Scalar turns = burin::codegen::select(numbers.isOdd(), second, second - 0.75);
     Scalar part = computed == DType::f32 ? sineOfTurns(turns) : sin(turns * (2 * std::numbers::pi));

@@ -10,6 +10,8 @@ Scalar exp(Scalar);
 Scalar expOfNonPositive(Scalar);
 Scalar expm1(Scalar);
 Scalar log(Scalar);
+/// log(x) with the same bits, for positive, finite x that are not subnormal: it does not look for others.
+Scalar logOfNormal(Scalar);
 Scalar log1p(Scalar);
 Scalar sin(Scalar);
 Scalar cos(Scalar);

@@ -21,14 +21,18 @@ static Scalar withSpecials(Scalar result, Scalar x, double pole) {
   return select(x <= pole, select(x == pole, x.constant(-INFINITY), x.constant(NAN)), result);
 }
 
+/// log(x) + more * ln 2 for a positive, finite x that is not subnormal.
+static Scalar logOfPositive(Scalar x, Scalar more) {
+  Scalar bits = x.bitcast(DType::i32) - sqrtHalfBits;
+  Scalar exponent = shiftRight(bits, 23);
+  Scalar m = ((bits & bits.constant(0x7fffff)) + sqrtHalfBits).bitcast(DType::f32);
+  return fma(exponent.to(DType::f32) + more, x.constant(ln2), log1pReduced(m - 1));
+}
+
 static Scalar logF32(Scalar x) {
   Scalar isDenormal = x < 0x1p-126;
   Scalar normal = select(isDenormal, x * 0x1p23, x);
-  Scalar bits = normal.bitcast(DType::i32) - sqrtHalfBits;
-  Scalar exponent = shiftRight(bits, 23);
-  Scalar m = ((bits & bits.constant(0x7fffff)) + sqrtHalfBits).bitcast(DType::f32);
-  Scalar e = exponent.to(DType::f32) + select(isDenormal, x.constant(-23), x.constant(0));
-  return withSpecials(fma(e, x.constant(ln2), log1pReduced(m - 1)), x, 0);
+  return withSpecials(logOfPositive(normal, select(isDenormal, x.constant(-23), x.constant(0))), x, 0);
 }
 
 static Scalar log1pF32(Scalar x) {
@@ -42,6 +46,7 @@ static Scalar log1pF32(Scalar x) {
 }
 
 Scalar log(Scalar x) { return x.dtype() == DType::f32 ? logF32(x) : callLibm("log", {x}); }
+Scalar logOfNormal(Scalar x) { return x.dtype() == DType::f32 ? logOfPositive(x, x.constant(0)) : log(x); }
 Scalar log1p(Scalar x) { return x.dtype() == DType::f32 ? log1pF32(x) : callLibm("log1p", {x}); }
 
 } // namespace burin::codegen
