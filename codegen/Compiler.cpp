@@ -115,7 +115,8 @@ LogicalResult runPassesOnce(ModuleOp module, const CompileOptions &options, Arra
   pipeline.roundsF32 =
       llvm::any_of(targets, [](const Target *target) { return target->f32Products != F32Products::Exact; });
   pipeline.bf16Pairs = !pipeline.onGpus;
-  pipeline.shortTiles = llvm::any_of(targets, [](const Target *target) { return !target->isGpu() && !target->avx512; });
+  pipeline.shortTiles = !pipeline.onGpus &&
+                        llvm::any_of(targets, [](const Target *target) { return !target->isGpu() && !target->avx512; });
   pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)

@@ -106,3 +106,17 @@ func.func @transposed_left(%x: tensor<70x256xf32>, %z: tensor<70x250xf32>, %w: t
   %c = burin.matmul %t, %n : (tensor<256x70xf32>, tensor<70x100xf32>) -> tensor<256x100xf32>
   return %a, %b, %c : tensor<256x130xf32>, tensor<250x130xf32>, tensor<256x100xf32>
 }
+
+// The gradient of a convolution's weight: steps of the sum go through images, which are far apart in memory.
+// CHECK-LABEL: func.func @weight_gradient(
+// CHECK: burin.contract {{.*}} kernel [1, 9, 9] padding [0, 1, 1, 0, 1, 1] : {{.*}} -> tensor<32x3x3x130xf32>
+// SHORT-LABEL: func.func @weight_gradient(
+// SHORT: %[[L:.*]] = burin.pack {{.*}} {width = 16 : i64} : (tensor<324x32xf32>) -> tensor<2x324x16xf32>
+// SHORT: %[[R:.*]] = burin.reshape %[[L]] {shape = [2, 9, 9, 4, 16]}
+// SHORT: %[[T:.*]] = burin.transpose %[[R]] {perm = array<i64: 0, 4, 1, 2, 3>}
+// SHORT: burin.contract %[[T]], {{.*}} kernel [1, 1, 9, 9] padding [0, 0, 1, 1, 0, 0, 1, 1] : {{.*}} -> tensor<2x16x3x3x130xf32>
+func.func @weight_gradient(%x: tensor<4x9x9x32xf32>, %y: tensor<9x9x4x130xf32>) -> tensor<32x3x3x130xf32> {
+  %t = burin.transpose %x {perm = array<i64: 3, 1, 2, 0>} : (tensor<4x9x9x32xf32>) -> tensor<32x9x9x4xf32>
+  %g = burin.conv %t, %y {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<32x9x9x4xf32>, tensor<9x9x4x130xf32>) -> tensor<32x3x3x130xf32>
+  return %g : tensor<32x3x3x130xf32>
+}

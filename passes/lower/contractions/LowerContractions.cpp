@@ -6,6 +6,7 @@
 #include "passes/lower/contractions/DepthParts.h"
 #include "passes/lower/contractions/Pack.h"
 #include "passes/lower/contractions/TrimTaps.h"
+#include "passes/lower/contractions/WeightGradients.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -24,25 +25,12 @@ Value reshape(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
 Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
   return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
 }
-struct Windows {
-  Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
-};
-Value contract(OpBuilder &b, mlir::Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns,
-               Windows w, bool wide = false) {
-  return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
-                            {{"batch", batch},
-                             {"columns", Shape{columns}},
-                             {"kernel", std::move(w.kernel)},
-                             {"strides", std::move(w.strides)},
-                             {"padding", std::move(w.padding)},
-                             {"dilations", std::move(w.dilations)},
-                             {"wide", wide}});
-}
 
 /// Number of output channels after the last whole vector that are cheaper as horizontal sums than as a vector of their
 /// own. It must depend only on sizes that are static wherever the convolution is compiled, because the order of
 /// summation depends on it: the sizes of windows before taps are trimmed. Matrix products, and 1×1 convolutions, have
-/// symbolic sizes in eager calls, so they have no tail.
+/// symbolic sizes in eager calls, so they have no tail; nor have convolutions with at least as many taps as positions,
+/// which may be gradients of weights, whose channels are the images of a batch.
 int64_t tailColumns(ConvOp op) {
   Shape weight = shapeOf(op.getWeight());
   bool last = op.getLayout() == "nhwc";
@@ -54,8 +42,10 @@ int64_t tailColumns(ConvOp op) {
   for (size_t d = 0; d < spatial; ++d)
     taps *= weight[d + (last ? 0 : 2)].value();
   bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
-  if (taps == 1 || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() || !channels.isStatic() ||
-      columns.value() > kMostTailed * lanes)
+  const Shape result = shapeOf(op.getResult());
+  const int64_t positions = staticProduct(ArrayRef(result).slice(last ? 1 : 2, spatial));
+  if (taps == 1 || (positions && positions <= taps) || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() ||
+      !channels.isStatic() || columns.value() > kMostTailed * lanes)
     return 0;
   int64_t tail = columns.value() % lanes, steps = taps * ((channels.value() + lanes - 1) / lanes);
   return tail <= kMostTail && 2 * tail * (steps + kLaneSum) <= taps * channels.value() ? tail : 0;
@@ -103,11 +93,9 @@ Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w, bool 
 
 /// The product of a left side [M, K], perhaps packed, and of packed columns: [M, columns].
 Value productOfMatrices(GraphBuilder &g, Value lhs, Value panels, Dim columns, bool isWide, Readers readers) {
-  const int64_t rows = readers.withShortTiles ? rowsOfLeftPanels(lhs, columns) : 0;
-  if (!rows)
+  if (!readers.withShortTiles || !isPackedLeft(lhs, columns))
     return contract(g.b, g.loc, lhs, panels, {}, 0, columns, {}, isWide);
-  Value packed = g.transposeLastTwo(g.op<PackOp>({g.transposeLastTwo(lhs)}, {{"width", rows}})); // [M / rows, rows, K]
-  Value product = contract(g.b, g.loc, packed, panels, {}, 0, columns, {{1, 1}, {1, 1}, {1, 1}, {}}, isWide);
+  Value product = contract(g.b, g.loc, packLeft(g, lhs), panels, {}, 0, columns, Windows().byPanels(), isWide);
   return g.reshape(product, {shapeOf(lhs)[0], columns});
 }
 
@@ -188,102 +176,7 @@ Windows windowsOf(ConvOp op, Value weight) {
   return w;
 }
 
-// ---- gradients of a convolution's weight
-//
-// They are convolutions with image-sized windows that move by a few positions: few results, each a sum over all
-// positions and the whole batch, which is the last dimension here.
-
-constexpr int64_t kOverlap = 4;          // windows are at least this many times as large as the number of positions
-constexpr int64_t kLeastTaps = 64;       // of such a window
-constexpr int64_t kFewImages = 8;        // with fewer rows the images are no tile of their own
-constexpr int64_t kShards = 4;           // of the batch
-constexpr int64_t kTileRows = 192;       // rows of a task of a small result, see ContractionTiling
-constexpr int64_t kLeastTiles = kShards; // with at least this many tiles there are tasks enough
-
-int64_t staticProduct(ArrayRef<Dim> sizes) {
-  int64_t product = 1;
-  for (const Dim &size : sizes)
-    product *= size.isStatic() ? size.value() : 0;
-  return product;
-}
-
-/// Matches x [channels, spatial…, batch] and weight [spatial…, batch, O]. Must not depend on the batch size or on
-/// whether it is static, so that eager and compiled sums have the same order.
-bool isWeightGradient(ConvOp op, Value x, Value weight) {
-  size_t spatial = op.getStrides().size();
-  Shape window = shapeOf(weight), image = shapeOf(x);
-  int64_t taps = staticProduct(ArrayRef(window).take_front(spatial)), positions = 1;
-  for (size_t d = 0; d < spatial; ++d) {
-    if (!window[d].isStatic() || !image[d + 1].isStatic() || op.getStrides()[d] * kOverlap > window[d].value())
-      return false;
-    int64_t reach = op.getDilations()[d] * (window[d].value() - 1) + 1;
-    int64_t size = image[d + 1].value() + op.getPadding()[d] + op.getPadding()[d + spatial];
-    positions *= (size - reach) / op.getStrides()[d] + 1;
-  }
-  return op.getGroups() == 1 && taps >= kLeastTaps && positions * kOverlap <= taps;
-}
-
-/// Whether the result has too few tiles to occupy several threads.
-bool isSmall(ConvOp op, const Dim &columns) {
-  int64_t elements = staticProduct(shapeOf(op.getResult()));
-  int64_t width = panelWidth(op.getWeight());
-  if (!elements || !columns.isStatic())
-    return false;
-  int64_t rows = elements / columns.value();
-  return (rows + kTileRows - 1) / kTileRows * ((columns.value() + width - 1) / width) < kLeastTiles;
-}
-
-/// Splits dimension `dim` of v into shards and moves them first: [shards, …]. A transpose that made v is merged into
-/// the new one.
-Value shardsFirst(GraphBuilder &g, Value v, size_t dim) {
-  auto before = v.getDefiningOp<TransposeOp>();
-  Value source = before ? before.getX() : v;
-  Ints perm;
-  for (size_t d = 0; d < shapeOf(v).size(); ++d)
-    perm.push_back(before ? before.getPerm()[d] : int64_t(d));
-  int64_t at = perm[dim];
-  Shape split = shapeOf(source);
-  split[at] = floordiv(split[at], kShards);
-  split.insert(split.begin() + at, Dim(kShards));
-  Ints order{at};
-  for (int64_t d : perm)
-    order.push_back(d < at ? d : d + 1);
-  return g.transpose(g.reshape(source, split), order);
-}
-
-/// Pads dimension `dim` with zeros to a multiple of the number of shards.
-Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
-  Shape shape = shapeOf(v);
-  Dim missing = ceildiv(shape[dim], kShards) * Dim(kShards) - shape[dim];
-  if (missing == Dim(0))
-    return v;
-  shape[dim] = missing;
-  return g.op<ConcatOp>({v, g.full(shape, 0, dtypeOf(v))}, {{"axis", int64_t(dim)}});
-}
-
-/// Few results, whose sum over the whole batch would be a single task: the batch is cut into four shards, which are
-/// separate tasks, and their sums are added as a tree.
-Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, Readers readers) {
-  size_t spatial = w.kernel.size() - 1;
-  DType type = dtypeOf(x);
-  x = shardsFirst(g, wholeShards(g, x, spatial + 1), spatial + 1);
-  weight = shardsFirst(g, wholeShards(g, weight, spatial), spatial);
-  Shape taps = shapeOf(weight);
-  Dim outputs = taps.back(), depth = elements(Shape(taps.begin() + 1, taps.end() - 1));
-  weight = g.reshape(weight, {kShards, depth, outputs});
-  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight, readers.withoutLibraries()), {}, 1, outputs, w,
-                        wideType(type) != type);
-  std::vector<Value> parts;
-  for (int64_t shard = 0; shard < kShards; ++shard) {
-    Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
-    starts[0] = shard;
-    stops[0] = shard + 1;
-    parts.push_back(g.slice(sums, starts, stops));
-  }
-  Value total = g.add(g.add(parts[0], parts[1]), g.add(parts[2], parts[3]));
-  Shape shape = shapeOf(total);
-  return g.cast(g.reshape(total, Shape(shape.begin() + 1, shape.end())), type);
-}
+constexpr int64_t kFewImages = 8; // with fewer rows the images are no tile of their own
 
 /// Whether the contraction can skip the padding at the ends of a row: their positions must be static.
 bool knowsRowEnds(ConvOp op, Value x) {
@@ -328,15 +221,6 @@ Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, con
   joined.pop_back();
   joined.back() = outputs;
   return g.reshape(product, joined);
-}
-
-/// Whether all windows are the whole image, as in gradients of 1×1 convolutions: one product per image.
-bool seesWholeImage(Value x, const Windows &w) {
-  Shape image = shapeOf(x);
-  for (size_t d = 1; d < w.kernel.size(); ++d)
-    if (image[d] != Dim(w.kernel[d]) || w.dilations[d] != 1)
-      return false;
-  return w.padding.empty();
 }
 
 /// A convolution without groups, in parts of its depth, which are at least `fewest`, for a GPU; null if splitting does
@@ -441,12 +325,14 @@ void lower(ConvOp op, int64_t tail, Readers readers) {
     Dim depth = weightShape[spatial];
     for (size_t d = 0; d < spatial; ++d)
       depth = depth * weightShape[d];
-    const bool isSmallGradient = ofWeight && isSmall(op, outputs);
+    const bool isSmallGradient = ofWeight && hasFewTiles(op, outputs);
     Value inParts = onGpus ? contractInParts(g, op, x, weight, w, isSmallGradient ? kShards : 2) : Value();
     if (inParts) {
       result = g.cast(inParts, sumType);
     } else if (isSmallGradient) {
       result = contractShards(g, x, weight, w, readers);
+    } else if (groups == 1 && !tail && readers.withShortTiles && isPackedLeft(x, outputs)) {
+      result = contractPackedLeft(g, op, x, weight, w, readers);
     } else if (groups == 1) {
       readers.libraries &= depth == channels; // windows of one element
       result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type, readers);

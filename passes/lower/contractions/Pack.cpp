@@ -74,19 +74,92 @@ Value pack(OpBuilder &b, mlir::Location loc, Value x, Readers readers, bool isTh
   return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
 
-int64_t rowsOfLeftPanels(Value x, const Dim &columns) {
-  constexpr int64_t kLineBytes = 64, kSharingBytes = 512, kLeastBytes = 1024; // with fewer bytes, packing is as slow
-  constexpr int64_t kLeastDepth = 64, kLeastColumns = 128;                    // that make up for packing
-  auto transpose = x.getDefiningOp<TransposeOp>();
+/// Rows of a panel of a left side: a line of the cache for each step of the sum.
+static int64_t rowsOfLeftPanel(DType type) {
+  constexpr int64_t kLineBytes = 64;
+  return kLineBytes / int64_t(byteWidth(type));
+}
+
+/// Whether the first dimension of x, which is not 1, is the last one of the value that x is a transpose of, but for
+/// dimensions of 1.
+static bool isTransposedFromLast(Value x) {
+  auto isOne = [](const Dim &size) { return size == Dim(1); };
+  auto others = [&](Shape shape) {
+    llvm::erase_if(shape, isOne);
+    return shape;
+  };
+  size_t dim = 0, size = others(shapeOf(x)).size(); // of the sizes that are not 1
+  const bool isFirst = size == 1;
+  while (Operation *op = x.getDefiningOp()) {
+    const Shape shape = shapeOf(x);
+    if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      size_t before = 0, at = 0; // the dimension of `transpose` that is number `dim` of those that are not 1
+      while (isOne(shape[at]) || before++ != dim)
+        ++at;
+      const Shape source = shapeOf(transpose.getX());
+      dim = others(Shape(source.begin(), source.begin() + transpose.getPerm()[at])).size();
+    } else if (!isa<ReshapeOp>(op) || others(shapeOf(op->getOperand(0))) != others(shape)) {
+      break;
+    }
+    x = op->getOperand(0);
+  }
+  return !isFirst && dim + 1 == size;
+}
+
+bool isPackedLeft(Value x, const Dim &columns) {
+  constexpr int64_t kSharingBytes = 512, kLeastBytes = 1024;             // with fewer bytes, packing is as slow
+  constexpr int64_t kLeastDepth = 64, kLeastColumns = 128, kFewest = 64; // that make up for packing
   const Shape shape = shapeOf(x);
   const DType type = dtypeOf(x);
-  if (!transpose || shape.size() != 2 || !shape[0].isStatic() || (type != DType::f32 && type != DType::f64))
-    return 0;
-  const int64_t width = byteWidth(type), bytes = shape[0].value() * width;
-  if (bytes < kLeastBytes || bytes % kSharingBytes || lowerBound(columns).value_or(0) < kLeastColumns ||
-      (shape[1].isStatic() && shape[1].value() < kLeastDepth))
-    return 0;
-  return kLineBytes / width;
+  if (!shape[0].isStatic() || shape[0].value() <= 1 || (type != DType::f32 && type != DType::f64) ||
+      shape[0].value() % rowsOfLeftPanel(type) || !isTransposedFromLast(x))
+    return false;
+  const bool isMatrix = shape.size() == 2;
+  const int64_t bytes = shape[0].value() * int64_t(byteWidth(type));
+  if (isMatrix && (bytes < kLeastBytes || bytes % kSharingBytes))
+    return false;
+  const Dim depth = elements(Shape(shape.begin() + 1, shape.end()));
+  return lowerBound(columns).value_or(0) >= (isMatrix ? kLeastColumns : kFewest) &&
+         (!depth.isStatic() || depth.value() >= kLeastDepth);
+}
+
+Value packLeft(GraphBuilder &g, Value x) {
+  const Shape shape = shapeOf(x);
+  const int64_t width = rowsOfLeftPanel(dtypeOf(x));
+  std::vector<int64_t> rowsLast, rowsSecond{0, int64_t(shape.size())};
+  for (size_t d = 1; d < shape.size(); ++d) {
+    rowsLast.push_back(int64_t(d));
+    rowsSecond.push_back(int64_t(d));
+  }
+  rowsLast.push_back(0);
+  const Dim depth = elements(Shape(shape.begin() + 1, shape.end()));
+  Value packed = g.op<PackOp>({g.reshape(g.transpose(x, rowsLast), {depth, shape[0]})}, {{"width", width}});
+  Shape whole{floordiv(shape[0], width)};
+  whole.insert(whole.end(), shape.begin() + 1, shape.end());
+  whole.push_back(width);
+  return g.transpose(g.reshape(packed, whole), rowsSecond);
+}
+
+Windows Windows::byPanels() const {
+  Windows w = *this;
+  for (std::vector<int64_t> *list : {&w.kernel, &w.strides, &w.dilations})
+    list->insert(list->begin(), 1);
+  for (size_t at : {padding.size() / 2, size_t(0)})
+    if (!padding.empty())
+      w.padding.insert(w.padding.begin() + int64_t(at), 0);
+  return w;
+}
+
+Value contract(OpBuilder &b, mlir::Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns,
+               Windows w, bool wide) {
+  return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
+                            {{"batch", batch},
+                             {"columns", Shape{columns}},
+                             {"kernel", std::move(w.kernel)},
+                             {"strides", std::move(w.strides)},
+                             {"padding", std::move(w.padding)},
+                             {"dilations", std::move(w.dilations)},
+                             {"wide", wide}});
 }
 
 } // namespace burin::passes

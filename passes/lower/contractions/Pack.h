@@ -1,4 +1,4 @@
-// Sides of products in the form that kernels read.
+// Sides of products in the form that kernels read, and contractions of them.
 #pragma once
 #include "mlir/IR/Builders.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -23,10 +23,24 @@ struct Readers {
 /// panels.
 mlir::Value pack(mlir::OpBuilder &, mlir::Location, mlir::Value x, Readers readers, bool isThin = false);
 
-/// Rows of a panel of this left side [M, K] of a product with `columns` columns, which is a transpose that is packed
-/// like a right side; 0 if kernels read it as it lies in memory. There, a step of the sum is a row of the matrix before
-/// the transpose. If the length of such rows is a multiple of a large power of two, the steps share a few sets of a
-/// cache, and each tile of sums reads them from the next one.
-int64_t rowsOfLeftPanels(mlir::Value x, const Dim &columns);
+/// Whether a left side [rows, …] of a product with `columns` columns is packed in panels of rows for CPUs with short
+/// tiles: a transpose whose rows are the last dimension in memory, where a step of the sum reads a line of the cache
+/// for each tile. In a matrix, the steps are rows before the transpose: if their length is a multiple of a large power
+/// of two, they share a few sets of a cache, which does not hold them for the next tile. Steps through the images of a
+/// batch are far apart anyway.
+bool isPackedLeft(mlir::Value x, const Dim &columns);
+/// Packs it: [rows, …] becomes [panels, rows of a panel, …], which lies in memory as [panels, …, rows of a panel].
+mlir::Value packLeft(GraphBuilder &, mlir::Value x);
+
+/// The windows of a contraction; by default those of a matrix product.
+struct Windows {
+  std::vector<int64_t> kernel{1}, strides{1}, dilations{1},
+      padding; // `padding` is empty, or has a start and an end for each
+  /// The same windows of a packed left side, whose first dimension is two.
+  Windows byPanels() const;
+};
+/// A contraction of a left side and packed right sides, of which `tail` (or null) has the last columns as rows.
+mlir::Value contract(mlir::OpBuilder &, mlir::Location, mlir::Value lhs, mlir::Value packed, mlir::Value tail,
+                     int64_t batch, Dim columns, Windows, bool wide = false);
 
 } // namespace burin::passes

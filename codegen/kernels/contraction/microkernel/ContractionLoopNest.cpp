@@ -55,8 +55,8 @@ void ContractionLoopNest::mergeRows() {
 }
 
 /// Tiles run along the last dimension, which is usually contiguous. If it is shorter than a good tile, they run through
-/// the rows of all dimensions, or along the longest dimension whose windows stay inside lhs: the images of a batch, or
-/// the channels of a weight's gradient.
+/// the rows of all dimensions, or along a dimension whose windows stay inside lhs, a contiguous one or else the
+/// longest: the channels of a weight's gradient, or the images of a batch.
 void ContractionLoopNest::chooseAlong() {
   if (outer.back().size.isStatic() && outer.back().size.value() <= kFewRows && gatherRows())
     return;
@@ -64,8 +64,13 @@ void ContractionLoopNest::chooseAlong() {
   if (along.dims > 1 || !along.size.isStatic() || along.size.value() > kFewRows)
     return;
   Step *longest = nullptr;
+  auto isBetter = [](const Step &a, const Step &b) {
+    const bool isLine = a.stride == Dim(1) && a.size.value() > kFewRows,
+               isOther = b.stride == Dim(1) && b.size.value() > kFewRows;
+    return isLine == isOther ? a.size.value() > b.size.value() : isLine;
+  };
   for (Step &step : outer)
-    if (!step.cut && step.size.isStatic() && step.size.value() > (longest ? longest : &along)->size.value())
+    if (!step.cut && step.size.isStatic() && isBetter(step, longest ? *longest : along))
       longest = &step;
   if (!longest)
     return;
