@@ -38,6 +38,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     For GPUs, long products and convolutions with few results are split into a batch of shorter ones, each of a part of
     the channels, whose f32 results are added in order; convolutions whose windows are the whole image become products.
     CPUs read a right side with at most 32 columns of f32 (16 of f64), if it is no constant, as it lies in memory.
+    For CPUs, a transposed product of a transposed left side becomes the product of the operands in reverse order, if that
+    moves fewer elements.
     CPUs without AVX-512 get transposed left sides of products whose rows are multiples of 512 bytes, and those of gradients
     of the weights of convolutions, in panels of 64 bytes.
     Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats CPUs

@@ -143,3 +143,20 @@ TEST_CASE("Gradients of weights of convolutions have the bits of fixed channels,
       compare(build, {"c", "n"}, {16, 48, 10}, target);
     }
 }
+
+// Where sizes are fixed, the operands trade places, so that no result is transposed.
+TEST_CASE("Transposed products of transposed matrices have the bits of fixed sizes", "[sums]") {
+  for (const std::string &target : cpuTargets())
+    for (const DType type : {DType::f32, DType::f64, DType::bf16})
+      for (const int64_t columns : {10, 130}) {
+        auto build = [&](Graph &graph) {
+          const Dim m("m"), k("k");
+          Graph::Value x = graph.input({type, {k, m}}), y = graph.input({type, {k, columns}});
+          Graph::Value turned = graph.apply("transpose", {x}, {{"perm", Ints{1, 0}}})[0];
+          Graph::Value product = graph.apply("matmul", {turned, y})[0];
+          Graph::Value result = graph.apply("transpose", {product}, {{"perm", Ints{1, 0}}})[0];
+          graph.output(graph.apply("mul", {result, result})[0]);
+        };
+        compare(build, {"m", "k"}, {256, 1, 70}, target);
+      }
+}

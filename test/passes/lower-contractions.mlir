@@ -120,3 +120,20 @@ func.func @weight_gradient(%x: tensor<4x9x9x32xf32>, %y: tensor<9x9x4x130xf32>) 
   %g = burin.conv %t, %y {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<32x9x9x4xf32>, tensor<9x9x4x130xf32>) -> tensor<32x3x3x130xf32>
   return %g : tensor<32x3x3x130xf32>
 }
+
+// A transposed product of a transposed left side: the operands trade places, but not where that packs more than it saves.
+// CHECK-LABEL: func.func @linear_gradient(
+// CHECK: %[[T:.*]] = burin.transpose %arg1 {perm = array<i64: 1, 0>} : (tensor<70x130xf32>) -> tensor<130x70xf32>
+// CHECK: %[[P:.*]] = burin.pack %arg0
+// CHECK: %[[G:.*]] = burin.contract %[[T]], %[[P]] : {{.*}} -> tensor<130x200xf32>
+// CHECK: burin.contract {{.*}} -> tensor<200x10xf32>
+// CHECK: %[[N:.*]] = burin.transpose {{.*}} -> tensor<10x200xf32>
+// CHECK: return %[[G]], %[[N]]
+func.func @linear_gradient(%x: tensor<70x200xf32>, %w: tensor<70x130xf32>, %n: tensor<70x10xf32>) -> (tensor<130x200xf32>, tensor<10x200xf32>) {
+  %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<70x200xf32>) -> tensor<200x70xf32>
+  %a = burin.matmul %t, %w : (tensor<200x70xf32>, tensor<70x130xf32>) -> tensor<200x130xf32>
+  %g = burin.transpose %a {perm = array<i64: 1, 0>} : (tensor<200x130xf32>) -> tensor<130x200xf32>
+  %b = burin.matmul %t, %n : (tensor<200x70xf32>, tensor<70x10xf32>) -> tensor<200x10xf32>
+  %h = burin.transpose %b {perm = array<i64: 1, 0>} : (tensor<200x10xf32>) -> tensor<10x200xf32>
+  return %g, %h : tensor<130x200xf32>, tensor<10x200xf32>
+}

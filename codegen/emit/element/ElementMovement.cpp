@@ -353,7 +353,7 @@ Value ElementEmitter::packed(Operation *op, ArrayRef<Index> at) {
   SmallVector<Index> inner(at.begin(), at.begin() + batch);
   inner.push_back(at[batch + 1]);
   inner.push_back(column);
-  if (isMultipleOf(columns, pack.getWidth()))
+  if (isMultipleOf(columns, pack.getWidth()) || isWithin(at[batch], Dim(0), floordiv(columns, Dim(pack.getWidth()))))
     return element(pack.getX(), inner);
   Value size = k.dim(columns);
   Value inside = inRange(column, k.constant(0), size);

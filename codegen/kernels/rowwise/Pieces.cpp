@@ -45,6 +45,10 @@ void Pieces::findCuts(Block &body, const passes::IterationSpace &a) {
         if (pad.getHigh()[d] > 0)
           add(pad.getResult(), d, from[d] + Dim(pad.getLow()[d]));
       }
+    } else if (auto pack = dyn_cast<PackOp>(op)) {
+      Shape from = shapeOf(pack.getX());
+      if (!isMultipleOf(from.back(), pack.getWidth())) // the last panel is filled with zeros
+        add(pack.getResult(), from.size() - 2, floordiv(from.back(), pack.getWidth()));
     }
   }
   // The innermost dimensions matter most.

@@ -1,5 +1,5 @@
-// The iteration space of a kernel without reductions, split where a concat begins to read another operand and a pad
-// ends, so that inside of a piece no vector needs to find out which operand it lies in.
+// The iteration space of a kernel without reductions, split where a concat begins to read another operand, a pad ends,
+// or the panels of a pack are not whole, so that inside of a piece no vector needs to find out what it reads.
 #pragma once
 #include "codegen/emit/builder/RowVectors.h"
 #include "codegen/emit/element/ElementEmitter.h"

@@ -359,7 +359,7 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
     const Readers readers{onGpus, onCpus && !onGpus, forLibraries, shortTiles};
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        lower(matmul, readers);
+        lower(readers.onCpus ? withoutTransposedResult(matmul) : matmul, readers);
         continue;
       }
       auto conv = cast<ConvOp>(op);

@@ -10,6 +10,32 @@ constexpr int64_t kLeastTaps = 64;       // of such a window
 constexpr int64_t kTileRows = 192;       // rows of a task of a small result, see ContractionTiling
 constexpr int64_t kLeastTiles = kShards; // with at least this many tiles there are tasks enough
 
+static bool isTransposeOfMatrix(TransposeOp op) { return op && op.getPerm().size() == 2 && op.getPerm()[0] == 1; }
+
+MatmulOp withoutTransposedResult(MatmulOp op) {
+  auto left = op.getLhs().getDefiningOp<TransposeOp>();
+  auto after = op->hasOneUse() ? dyn_cast<TransposeOp>(*op->user_begin()) : TransposeOp();
+  if (!isTransposeOfMatrix(left) || !isTransposeOfMatrix(after) || isConstantExpression(op.getRhs()) ||
+      isConstantExpression(left.getX()))
+    return op;
+  const Dim rows = shapeOf(op.getLhs())[0], depth = shapeOf(op.getLhs())[1], columns = shapeOf(op.getRhs())[1];
+  if (!rows.isStatic() || !columns.isStatic())
+    return op;
+  // A right side of one panel is not packed.
+  const int64_t width = panelWidth(op.getRhs());
+  auto packed = [&](const Dim &side) { return side.value() <= width ? 0 : side.value(); };
+  const int64_t gainPerStep = packed(columns) - packed(rows);
+  if (gainPerStep < 0 && (!depth.isStatic() || gainPerStep * depth.value() + rows.value() * columns.value() <= 0))
+    return op;
+  OpBuilder b(op);
+  GraphBuilder g(b, op.getLoc());
+  auto swapped = cast<MatmulOp>(g.op<MatmulOp>({g.transposeLastTwo(op.getRhs()), left.getX()}).getDefiningOp());
+  after.replaceAllUsesWith(swapped.getResult());
+  after.erase();
+  op.erase();
+  return swapped;
+}
+
 int64_t staticProduct(ArrayRef<Dim> sizes) {
   int64_t product = 1;
   for (const Dim &size : sizes)

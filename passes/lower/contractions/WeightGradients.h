@@ -1,4 +1,5 @@
-// Gradients of a convolution's weight. They are convolutions with image-sized windows that move by a few positions: few
+// Gradients of weights. Those of linear layers are products of a transposed left side, and are transposed. Those of
+// convolutions are convolutions with image-sized windows that move by a few positions: few
 // results, each a sum over all positions and the whole batch, which is the last dimension of x [channels, spatial…,
 // batch] and precedes that of results in weight [spatial…, batch, outputs].
 #pragma once
@@ -8,6 +9,11 @@ namespace burin::passes {
 
 /// Parts of the batch whose sums are computed apart where there are few tiles.
 inline constexpr int64_t kShards = 4;
+
+/// A product of matrices, in CPU code, whose left side is a transpose and whose only reader is another one: replaced by
+/// the product of the transposed right side and the left one, which has the same sums and no transposed result, if
+/// fewer elements are moved, to packed right sides and to the result. Otherwise the product itself.
+ir::MatmulOp withoutTransposedResult(ir::MatmulOp);
 
 /// The product of the sizes; 0 if one is symbolic.
 int64_t staticProduct(llvm::ArrayRef<Dim> sizes);
