@@ -107,8 +107,9 @@ static bool isTransposedFromLast(Value x) {
 }
 
 bool isPackedLeft(Value x, const Dim &columns) {
-  constexpr int64_t kSharingBytes = 512, kLeastBytes = 1024;             // with fewer bytes, packing is as slow
-  constexpr int64_t kLeastDepth = 64, kLeastColumns = 128, kFewest = 64; // that make up for packing
+  constexpr int64_t kSharingBytes = 512, kLeastBytes = 1024; // of the rows of a matrix; with fewer, packing is as slow
+  constexpr int64_t kLeastDepth = 64;
+  constexpr int64_t kLeastColumns = 128, kLeastOutputs = 64; // of a product, of a convolution, that make up for packing
   const Shape shape = shapeOf(x);
   const DType type = dtypeOf(x);
   if (!shape[0].isStatic() || shape[0].value() <= 1 || (type != DType::f32 && type != DType::f64) ||
@@ -119,7 +120,7 @@ bool isPackedLeft(Value x, const Dim &columns) {
   if (isMatrix && (bytes < kLeastBytes || bytes % kSharingBytes))
     return false;
   const Dim depth = elements(Shape(shape.begin() + 1, shape.end()));
-  return lowerBound(columns).value_or(0) >= (isMatrix ? kLeastColumns : kFewest) &&
+  return lowerBound(columns).value_or(0) >= (isMatrix ? kLeastColumns : kLeastOutputs) &&
          (!depth.isStatic() || depth.value() >= kLeastDepth);
 }
 
