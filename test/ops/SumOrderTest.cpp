@@ -124,15 +124,16 @@ TEST_CASE("Products of transposed matrices have the bits of fixed sizes, which m
 TEST_CASE("Gradients of weights of convolutions have the bits of fixed channels, which may be packed", "[sums]") {
   struct Window {
     Ints padding;
-    int64_t size, strides;
+    int64_t size, strides, outputs;
   };
   for (const std::string &target : cpuTargets())
-    for (const Window &window : {Window{{1, 1, 1, 1}, 9, 1}, Window{{0, 0, 0, 0}, 7, 1}, Window{{0, 0, 0, 0}, 9, 1},
-                                 Window{{1, 0, 1, 0}, 5, 2}}) {
+    for (const Window &window :
+         {Window{{1, 1, 1, 1}, 9, 1, 130}, Window{{0, 0, 0, 0}, 8, 1, 130}, Window{{0, 0, 0, 0}, 7, 1, 128},
+          Window{{0, 0, 0, 0}, 9, 1, 130}, Window{{1, 0, 1, 0}, 5, 2, 128}}) {
       auto build = [&](Graph &graph) {
         const Dim channels("c"), images("n");
         Graph::Value x = graph.input({DType::f32, {images, 9, 9, channels}}),
-                     y = graph.input({DType::f32, {images, window.size, window.size, 130}});
+                     y = graph.input({DType::f32, {images, window.size, window.size, window.outputs}});
         Graph::Value left = graph.apply("transpose", {x}, {{"perm", Ints{3, 1, 2, 0}}})[0],
                      right = graph.apply("transpose", {y}, {{"perm", Ints{1, 2, 0, 3}}})[0];
         graph.output(graph.apply("conv", {left, right, Graph::none},

@@ -29,8 +29,8 @@ Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
 /// Number of output channels after the last whole vector that are cheaper as horizontal sums than as a vector of their
 /// own. It must depend only on sizes that are static wherever the convolution is compiled, because the order of
 /// summation depends on it: the sizes of windows before taps are trimmed. Matrix products, and 1×1 convolutions, have
-/// symbolic sizes in eager calls, so they have no tail; nor have convolutions with at least as many taps as positions,
-/// which may be gradients of weights, whose channels are the images of a batch.
+/// symbolic sizes in eager calls, so they have no tail; nor have convolutions with many taps, which are gradients of
+/// weights, whose channels are the images of a batch.
 int64_t tailColumns(ConvOp op) {
   Shape weight = shapeOf(op.getWeight());
   bool last = op.getLayout() == "nhwc";
@@ -42,9 +42,7 @@ int64_t tailColumns(ConvOp op) {
   for (size_t d = 0; d < spatial; ++d)
     taps *= weight[d + (last ? 0 : 2)].value();
   bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
-  const Shape result = shapeOf(op.getResult());
-  const int64_t positions = staticProduct(ArrayRef(result).slice(last ? 1 : 2, spatial));
-  if (taps == 1 || (positions && positions <= taps) || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() ||
+  if (taps == 1 || taps >= kLeastGradientTaps || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() ||
       !channels.isStatic() || columns.value() > kMostTailed * lanes)
     return 0;
   int64_t tail = columns.value() % lanes, steps = taps * ((channels.value() + lanes - 1) / lanes);

@@ -6,7 +6,6 @@ using namespace burin::ir;
 namespace burin::passes {
 
 constexpr int64_t kOverlap = 4;          // windows are at least this many times as large as the number of positions
-constexpr int64_t kLeastTaps = 64;       // of such a window
 constexpr int64_t kTileRows = 192;       // rows of a task of a small result, see ContractionTiling
 constexpr int64_t kLeastTiles = kShards; // with at least this many tiles there are tasks enough
 
@@ -54,7 +53,7 @@ bool isWeightGradient(ConvOp op, Value x, Value weight) {
     int64_t size = image[d + 1].value() + op.getPadding()[d] + op.getPadding()[d + spatial];
     positions *= (size - reach) / op.getStrides()[d] + 1;
   }
-  return op.getGroups() == 1 && taps >= kLeastTaps && positions * kOverlap <= taps;
+  return op.getGroups() == 1 && taps >= kLeastGradientTaps && positions * kOverlap <= taps;
 }
 
 bool hasFewTiles(ConvOp op, const Dim &columns) {

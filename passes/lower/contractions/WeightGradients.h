@@ -7,6 +7,8 @@
 
 namespace burin::passes {
 
+/// Taps from which on a convolution counts as a gradient of a weight.
+inline constexpr int64_t kLeastGradientTaps = 64;
 /// Parts of the batch whose sums are computed apart where there are few tiles.
 inline constexpr int64_t kShards = 4;
 
