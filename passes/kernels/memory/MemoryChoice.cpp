@@ -24,10 +24,10 @@ bool MemoryChoice::fit(uint64_t bytes, uint64_t aim) {
   // Bounds the growth of the function, and the changes: one that leaves a step without readers moves it, and another
   // one may move it back.
   const size_t most = 4 * model.steps.size() + 64;
-  for (size_t changes = 0; arena > bytes; ++changes) {
+  while (arena > bytes) {
     // The arena exceeds the peak by what first fit wastes; that must be saved, too.
     int64_t target = int64_t(aim) - int64_t(arena - uint64_t(now.peakBytes()));
-    std::optional<Candidate> choice = std::max(changes, model.steps.size()) < most ? best(target) : std::nullopt;
+    std::optional<Candidate> choice = std::max(made.size(), model.steps.size()) < most ? best(target) : std::nullopt;
     if (!choice)
       return false;
     apply(*choice);

@@ -29,8 +29,8 @@ Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
 /// Number of output channels after the last whole vector that are cheaper as horizontal sums than as a vector of their
 /// own. It must depend only on sizes that are static wherever the convolution is compiled, because the order of
 /// summation depends on it: the sizes of windows before taps are trimmed. Matrix products, and 1×1 convolutions, have
-/// symbolic sizes in eager calls, so they have no tail; nor have convolutions with many taps, which are gradients of
-/// weights, whose channels are the images of a batch.
+/// symbolic sizes in eager calls, so they have no tail; nor have convolutions with many taps, which may be gradients
+/// of weights, whose channels are the images of a batch.
 int64_t tailColumns(ConvOp op) {
   Shape weight = shapeOf(op.getWeight());
   bool last = op.getLayout() == "nhwc";
@@ -224,12 +224,8 @@ Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, con
 /// A convolution without groups, in parts of its depth, which are at least `fewest`, for a GPU; null if splitting does
 /// not pay off.
 Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows w, int64_t fewest) {
-  Shape whole = shapeOf(op.getResult());
+  const Shape whole = resultChannelsLast(op);
   const Dim outputs = shapeOf(weight).back(), depth = floordiv(elements(shapeOf(weight)), outputs);
-  if (op.getLayout() != "nhwc") { // channels last
-    whole.push_back(whole[1]);
-    whole.erase(whole.begin() + 1);
-  }
   if (op.getGroups() != 1 || !isFloat(dtypeOf(x)))
     return {};
   if (seesWholeImage(x, w)) {

@@ -89,7 +89,6 @@ static bool isTransposedFromLast(Value x) {
     return shape;
   };
   size_t dim = 0, size = others(shapeOf(x)).size(); // of the sizes that are not 1
-  const bool isFirst = size == 1;
   while (Operation *op = x.getDefiningOp()) {
     const Shape shape = shapeOf(x);
     if (auto transpose = dyn_cast<TransposeOp>(op)) {
@@ -103,7 +102,7 @@ static bool isTransposedFromLast(Value x) {
     }
     x = op->getOperand(0);
   }
-  return !isFirst && dim + 1 == size;
+  return size > 1 && dim + 1 == size;
 }
 
 bool isPackedLeft(Value x, const Dim &columns) {

@@ -34,9 +34,9 @@ mlir::Value packLeft(GraphBuilder &, mlir::Value x);
 
 /// The windows of a contraction; by default those of a matrix product.
 struct Windows {
-  std::vector<int64_t> kernel{1}, strides{1}, dilations{1},
-      padding; // `padding` is empty, or has a start and an end for each
-  /// The same windows of a packed left side, whose first dimension is two.
+  std::vector<int64_t> kernel{1}, strides{1}, dilations{1};
+  std::vector<int64_t> padding; // empty, or the starts of all dimensions and then their ends
+  /// The same windows over a packed left side, which has two dimensions instead of the first one.
   Windows byPanels() const;
 };
 /// A contraction of a left side and packed right sides, of which `tail` (or null) has the last columns as rows.

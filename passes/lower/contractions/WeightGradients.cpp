@@ -42,6 +42,15 @@ int64_t staticProduct(ArrayRef<Dim> sizes) {
   return product;
 }
 
+Shape resultChannelsLast(ConvOp op) {
+  Shape shape = shapeOf(op.getResult());
+  if (op.getLayout() != "nhwc") {
+    shape.push_back(shape[1]);
+    shape.erase(shape.begin() + 1);
+  }
+  return shape;
+}
+
 bool isWeightGradient(ConvOp op, Value x, Value weight) {
   size_t spatial = op.getStrides().size();
   Shape window = shapeOf(weight), image = shapeOf(x);
@@ -74,15 +83,11 @@ bool seesWholeImage(Value x, const Windows &w) {
 }
 
 Value contractPackedLeft(GraphBuilder &g, ConvOp op, Value x, Value weight, const Windows &w, Readers readers) {
-  Shape result = shapeOf(x);
+  const Shape result = resultChannelsLast(op);
   const Dim outputs = shapeOf(weight).back(), depth = floordiv(elements(shapeOf(weight)), outputs);
   Value matrix = pack(g.b, g.loc, g.reshape(weight, {depth, outputs}), readers.withoutLibraries());
   const bool isProduct = seesWholeImage(x, w);
   Value left = packLeft(g, isProduct ? g.reshape(x, {result[0], depth}) : x);
-  const Shape whole = shapeOf(op.getResult());
-  for (size_t d = 1; d + 1 < result.size(); ++d)
-    result[d] = whole[op.getLayout() == "nhwc" ? d : d + 1];
-  result.back() = outputs;
   return g.reshape(contract(g.b, g.loc, left, matrix, {}, 0, outputs, (isProduct ? Windows() : w).byPanels()), result);
 }
 

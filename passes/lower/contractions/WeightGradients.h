@@ -1,13 +1,13 @@
 // Gradients of weights. Those of linear layers are products of a transposed left side, and are transposed. Those of
-// convolutions are convolutions with image-sized windows that move by a few positions: few
-// results, each a sum over all positions and the whole batch, which is the last dimension of x [channels, spatial…,
-// batch] and precedes that of results in weight [spatial…, batch, outputs].
+// convolutions are convolutions with image-sized windows that move by a few positions: few results, each a sum over all
+// positions and the whole batch, which is the last dimension of x [channels, spatial…, batch] and the last but one of
+// weight [spatial…, batch, outputs].
 #pragma once
 #include "passes/lower/contractions/Pack.h"
 
 namespace burin::passes {
 
-/// Taps from which on a convolution counts as a gradient of a weight.
+/// Convolutions with at least this many taps may be gradients of a weight.
 inline constexpr int64_t kLeastGradientTaps = 64;
 /// Parts of the batch whose sums are computed apart where there are few tiles.
 inline constexpr int64_t kShards = 4;
@@ -19,6 +19,8 @@ ir::MatmulOp withoutTransposedResult(ir::MatmulOp);
 
 /// The product of the sizes; 0 if one is symbolic.
 int64_t staticProduct(llvm::ArrayRef<Dim> sizes);
+/// The shape of a convolution's result with the channels last, whatever its layout.
+Shape resultChannelsLast(ir::ConvOp);
 /// Whether a convolution is such a gradient. This must not depend on the batch size or on whether it is static, so that
 /// eager and compiled sums have the same order.
 bool isWeightGradient(ir::ConvOp, mlir::Value x, mlir::Value weight);
