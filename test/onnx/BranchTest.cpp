@@ -71,6 +71,72 @@ TEST_CASE("Branches that differ in rank are named, with both shapes") {
   CHECK(!problemOf(bySizes.graph, {ones({2, 3})}).empty());
 }
 
+TEST_CASE("If the branches of an If over data differ in rank, each continues with what is computed from it") {
+  // The continuation multiplies by a weight, and uses a value that a later node computes; the graph also gives the
+  // latter.
+  const Bytes sum = branch({{"ReduceSum", {"x", "axis"}, {"a"}, {attribute("keepdims", int64_t(0))}}}),
+              same = branch({{"Identity", {"x"}, {"e"}}});
+  ModelText model = ifOf(byData, sum, same);
+  model.nodes.back() = {"Mul", {"z", "v"}, {"p"}};
+  model.nodes.push_back({"Exp", {"x"}, {"w"}});
+  model.nodes.push_back({"ReduceSum", {"p"}, {"q"}, {attribute("keepdims", int64_t(0))}});
+  model.nodes.push_back({"ReduceMax", {"w"}, {"m"}, {attribute("keepdims", int64_t(0))}});
+  model.nodes.push_back({"Add", {"q", "m"}, {"y"}});
+  model.initializers.push_back(floatTensor("v", {1}, {3}));
+  model.outputs.push_back(valueInfo("w", kFloat, {"b", "n"}));
+  Graph graph = loadModel(model).graph;
+  INFO(graph.str());
+  CHECK(contains(graph.str(), "burin.if"));
+  for (float sign : {1.f, -1.f}) {
+    Tensor x = (rand({2, 3}) + 0.1) * sign, w = x.exp();
+    std::vector<Tensor> results = graph.run({x});
+    CHECK(largestDifference(results[0], x.sum() * 3 + w.amax()) < 1e-4);
+    CHECK(largestDifference(results[1], w) < 1e-5);
+  }
+}
+
+TEST_CASE("Continuations of Ifs over data are nested, and may be in functions and loops") {
+  const Bytes sum = branch({{"ReduceSum", {"x", "axis"}, {"a"}, {attribute("keepdims", int64_t(0))}}}),
+              same = branch({{"Identity", {"x"}, {"e"}}}), first = branch({{"Neg", {"z"}, {"f"}}}),
+              second = branch({{"ReduceSum", {"z"}, {"g"}, {attribute("keepdims", int64_t(0))}}});
+  ModelText model = ifOf(byData, sum, same);
+  model.nodes.back() = {"ReduceMax", {"x"}, {"t"}, {attribute("keepdims", int64_t(0))}};
+  model.nodes.push_back({"Less", {"t", "two"}, {"d"}});
+  model.nodes.push_back(
+      {"If", {"d"}, {"u"}, {graphAttribute("then_branch", first), graphAttribute("else_branch", second)}, "inner"});
+  model.nodes.push_back({"ReduceSum", {"u"}, {"y"}, {attribute("keepdims", int64_t(0))}});
+  model.initializers.push_back(floatTensor("two", {}, {2}));
+  auto check = [](const Graph &graph) {
+    for (float sign : {1.f, -1.f})
+      for (float scale : {1.f, 9.f}) {
+        Tensor x = (rand({2, 3}) * .5 + .4) * sign * scale, y = x.sum();
+        CHECK(largestDifference(graph.run({x})[0], x.amax().item<float>() < 2 ? -y : y) < 1e-4);
+      }
+  };
+  check(loadModel(model).graph);
+  Message function; // x, axis, zero, two -> y
+  function.add(1, Bytes("f")).add(10, Bytes("local"));
+  for (const char *input : {"x", "axis", "zero", "two"})
+    function.add(4, Bytes(input));
+  function.add(5, Bytes("y"));
+  for (const NodeText &node : model.nodes)
+    function.add(7, node);
+  function.add(9, Message().add(1, Bytes()).add(2, int64_t(21)));
+  ModelText call = model;
+  call.nodes = {{"f", {"x", "axis", "zero", "two"}, {"y"}, {}, "call", "local"}};
+  call.functions = {function};
+  check(loadModel(call).graph);
+  ModelText loop = model; // three times the same
+  const Bytes body = ModelText{.nodes = model.nodes,
+                               .inputs = {valueInfo("i", kInt64, {}), valueInfo("go", kBool, {})},
+                               .outputs = {valueInfo("go", kBool, {}), floatInput("y", {})}}
+                         .graph();
+  loop.nodes = {{"Loop", {"three", ""}, {"all"}, {graphAttribute("body", body)}, "loop"},
+                {"ReduceMean", {"all"}, {"y"}, {attribute("keepdims", int64_t(0))}}};
+  loop.initializers.push_back(scalar("three", 3));
+  check(loadModel(loop).graph);
+}
+
 TEST_CASE("Of branches that differ in rank, that one is taken whose outputs have the declared ranks") {
   Bytes sum = branch({{"ReduceSum", {"x", "axis"}, {"a"}, {attribute("keepdims", int64_t(0))}}});
   for (const std::vector<Bytes> &sizes : {std::vector<Bytes>{"b"}, {"b", "m"}, {"b", "m", "k"}}) {

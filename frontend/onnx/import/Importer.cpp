@@ -359,16 +359,26 @@ void Importer::define(std::string_view name, Value value, Scope &scope, const Lo
     throw Error(where, "", "there are two values of the name " + quoted(name));
 }
 
-std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
-  scope.nodes = &graph.nodes;
-  for (const NodeProto &node : graph.nodes)
-    runOrReport(node, scope);
+std::vector<Value> Importer::runNodes(const std::vector<NodeProto> &nodes, std::vector<std::string_view> outputs,
+                                      Scope &scope) {
+  scope.nodes = &nodes;
+  scope.outputs = std::move(outputs);
+  for (const NodeProto &node : nodes)
+    if (!scope.isDone)
+      runOrReport(node, scope);
   std::vector<Value> results;
-  for (const ValueInfo &output : graph.outputs) {
-    const Value *value = scope.find(output.name);
+  for (std::string_view output : scope.outputs) {
+    const Value *value = scope.find(output);
     results.push_back(value ? *value : Value());
   }
   return results;
+}
+
+std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
+  std::vector<std::string_view> outputs;
+  for (const ValueInfo &output : graph.outputs)
+    outputs.push_back(output.name);
+  return runNodes(graph.nodes, std::move(outputs), scope);
 }
 
 /// In a search for problems, a node of the main graph with a problem invalidates its outputs, and the search continues.
@@ -447,17 +457,10 @@ Values Importer::callFunction(const FunctionProto &function, const NodeProto &pr
   }
   Scope inner(function.opsets, nullptr);
   inner.attributes = &attributes;
-  inner.nodes = &function.nodes;
   for (size_t i = 0; i < function.inputs.size(); ++i)
     inner.define(function.inputs[i], call.has(i) ? call.value(i) : Value());
-  for (const NodeProto &node : function.nodes)
-    runNode(node, inner);
-  Values results;
-  for (std::string_view output : function.outputs) {
-    const Value *value = inner.find(output);
-    results.push_back(value ? *value : Value());
-  }
-  return results;
+  std::vector<Value> results = runNodes(function.nodes, {function.outputs.begin(), function.outputs.end()}, inner);
+  return Values(results.begin(), results.end());
 }
 
 std::vector<Value> Importer::runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer) {

@@ -3,6 +3,7 @@
 #include "frontend/onnx/import/InputSizes.h"
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/Tensors.h"
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -27,8 +28,11 @@ public:
   Maker makerOf(std::string_view name) const;
 
   const Opsets &opsets;
-  /// The nodes of the graph.
+  /// The nodes of the graph, and the names of its outputs.
   const std::vector<NodeProto> *nodes = nullptr;
+  std::vector<std::string_view> outputs;
+  /// Whether a continuation has taken all nodes that are left.
+  bool isDone = false;
   /// In a function: the attributes of the call by name; null for those without a value.
   const std::unordered_map<std::string_view, const AttributeProto *> *attributes = nullptr;
 
@@ -37,6 +41,10 @@ private:
   std::unordered_map<std::string_view, Value> values;
   mutable std::unordered_map<std::string_view, size_t> makers; // by output; filled on first use
 };
+
+/// Calls `visit` for the name of each value that the node may use: its inputs, outer values of its subgraphs, and names
+/// in attributes, as in Gradient.
+void forEachUse(const NodeProto &root, const std::function<void(std::string_view)> &visit);
 
 /// Increments the nesting depth during its lifetime.
 class Deeper {
@@ -99,6 +107,10 @@ public:
   /// The value called `name` in the graph of the node `by` for given values of others.
   Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
+  /// See Node::continuation.
+  std::optional<Continuation> continuationOf(const NodeProto &node, Scope &scope);
+  Values runContinuation(const Continuation &continuation, const NodeProto &node, const Values &results, Scope &outer);
+  Values finish(const Continuation &continuation, const NodeProto &node, Values values, Scope &scope);
   void warn(const NodeProto &node, const std::string &what);
   /// The branch that an If takes; see Decisions.
   bool decide(const NodeProto &node, const std::string &branches);
@@ -134,6 +146,7 @@ private:
   void checkShape(const ValueInfo &declared, const Value &value, const Location &where) const;
   std::vector<Tensor> runModel(Scope &scope, const Location &where);
   static void define(std::string_view name, Value value, Scope &scope, const Location &where);
+  std::vector<Value> runNodes(const std::vector<NodeProto> &nodes, std::vector<std::string_view> outputs, Scope &scope);
   std::vector<Value> runNodes(const GraphProto &graph, Scope &scope);
   void runNode(const NodeProto &node, Scope &scope);
   void runOrReport(const NodeProto &node, Scope &scope);

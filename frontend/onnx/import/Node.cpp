@@ -377,6 +377,14 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
   return importer.runSubgraph(graph, arguments, scope);
 }
 
+std::optional<Continuation> Node::continuation() const { return importer.continuationOf(proto, scope); }
+Values Node::run(const Continuation &continuation, const Values &results) const {
+  return importer.runContinuation(continuation, proto, results, scope);
+}
+Values Node::finish(const Continuation &continuation, Values outputs) const {
+  return importer.finish(continuation, proto, std::move(outputs), scope);
+}
+
 bool Node::decide(const std::string &branches) const { return importer.decide(proto, branches); }
 
 void Node::warn(const std::string &what) const { importer.warn(proto, what); }

@@ -57,6 +57,13 @@ struct Values : std::vector<Value> {
 /// Values with their names.
 using GivenValues = std::vector<std::pair<std::string_view, Value>>;
 
+/// What follows an If in its graph: the later nodes that use its results, directly or not, and those outputs of the
+/// graph that the If or these nodes compute.
+struct Continuation {
+  std::vector<NodeProto> nodes;
+  std::vector<std::string_view> outputs;
+};
+
 class Scope;
 class Importer;
 struct NarrowType;
@@ -144,6 +151,14 @@ public:
   Value recompute(std::string_view name, const GivenValues &given) const;
   /// Runs a subgraph in the scope of this node.
   std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
+
+  /// Runs the later nodes of the graph that do not use this node's results, and returns the others, which the import
+  /// then skips. Nullopt where the graph's nodes are not run in order.
+  std::optional<Continuation> continuation() const;
+  /// The outputs of the continuation for these results of the node.
+  Values run(const Continuation &continuation, const Values &results) const;
+  /// Gives the graph the outputs of the continuation; returns the node's own results.
+  Values finish(const Continuation &continuation, Values outputs) const;
 
   /// The branch of an If over sizes that the import takes: the first one, or the other if the model does not fit then.
   /// `branches` describes what they give, for a warning.

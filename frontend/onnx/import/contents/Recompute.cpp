@@ -18,9 +18,7 @@ Scope::Maker Scope::makerOf(std::string_view name) const {
   return outer ? outer->makerOf(name) : Maker();
 }
 
-/// Calls `visit` for the name of each value that the node may use: its inputs, outer values of its subgraphs, and names
-/// in attributes, as in Gradient.
-template <class F> static void forEachUse(const NodeProto &root, F &&visit) {
+void forEachUse(const NodeProto &root, const std::function<void(std::string_view)> &visit) {
   std::vector<const NodeProto *> open{&root};
   while (!open.empty()) {
     const NodeProto &node = *open.back();

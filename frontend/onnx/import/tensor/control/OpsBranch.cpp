@@ -116,44 +116,77 @@ Values selectedBranch(Node &n, const Values &yes, const Values &no) {
       continue;
     }
     auto one = [](const Tensor &x) { return [&] { return std::vector{x}; }; };
-    try {
-      results.push_back(branchOf({condition, {}}, one(left), one(right)).front());
-    } catch (const DifferentRanks &problem) {
-      n.unsupportedData("its branches give " + problem.shapes + ", of different numbers of dimensions: the condition",
-                        0);
-    }
+    results.push_back(branchOf({condition, {}}, one(left), one(right)).front());
   }
   return results;
 }
 
-/// If the condition is data, the branches become functions of the graph, of which one runs. If it is a comparison of
-/// sizes and the branches differ in rank, one is selected, and every run checks the condition.
-Values ifElse(Node &n) {
-  const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
-  auto run = [&](const GraphProto &branch) {
-    std::vector<Value> results = n.run(branch, {});
-    return Values(results.begin(), results.end());
-  };
-  if (std::optional<bool> condition = knownCondition(n.value(0)))
-    return run(*condition ? thenBranch : elseBranch);
-  auto branch = [&](const GraphProto &graph) { return [&] { return tensorsOf(run(graph)); }; };
-  std::optional<Contents> sizes = contentsOf(n.value(0));
-  const bool isOfSizes = sizes && sizes->elements.size() == 1;
-  const Condition condition{reshape(n[0], {}), isOfSizes ? std::optional(sizes->elements[0]) : std::nullopt};
-  std::string shapes = "different results";
+using Run = std::function<Values()>;
+
+Branch asBranch(const Run &run) {
+  return [run] { return tensorsOf(run()); };
+}
+
+/// The results of an If whose condition is data.
+Values chosenByData(Node &n, const Condition &condition, const Run &yes, const Run &no) {
   try {
-    return branchOf(condition, branch(thenBranch), branch(elseBranch));
+    return branchOf(condition, asBranch(yes), asBranch(no));
+  } catch (const Error &) {
+    return selectedBranch(n, yes(), no());
+  }
+}
+
+/// The same where the results may differ in rank: then each branch continues with all that is computed from them, up to
+/// the outputs of the graph.
+Values continuedByData(Node &n, const Condition &condition, const Run &yes, const Run &no) {
+  std::string shapes;
+  try {
+    return chosenByData(n, condition, yes, no);
+  } catch (const DifferentRanks &problem) {
+    shapes = problem.shapes;
+  }
+  if (std::optional<Continuation> continuation = n.continuation()) {
+    auto continued = [&](const Run &branch) { return [&] { return n.run(*continuation, branch()); }; };
+    try {
+      return n.finish(*continuation, chosenByData(n, condition, continued(yes), continued(no)));
+    } catch (const DifferentRanks &problem) {
+      shapes = problem.shapes;
+    }
+  }
+  n.unsupportedData("its branches give " + shapes + ", of different numbers of dimensions: the condition", 0);
+}
+
+/// The results of an If whose condition is a comparison of sizes. If the branches differ in rank, one is selected, and
+/// every run checks the condition.
+Values chosenBySizes(Node &n, const Condition &condition, const Run &yes, const Run &no) {
+  std::string shapes;
+  try {
+    return branchOf(condition, asBranch(yes), asBranch(no));
   } catch (const DifferentRanks &problem) {
     shapes = problem.shapes;
   } catch (const Error &) {
-    if (!isOfSizes)
-      return selectedBranch(n, run(thenBranch), run(elseBranch));
+    shapes = "different results"; // one branch may be possible
   }
-  if (!isOfSizes)
-    n.unsupportedData("its branches give " + shapes + ", of different numbers of dimensions: the condition", 0);
   bool isTrue = n.decide(shapes);
-  requireEqual(sizes->elements[0], int64_t(isTrue));
-  return run(isTrue ? thenBranch : elseBranch);
+  requireEqual(*condition.size, int64_t(isTrue));
+  return isTrue ? yes() : no();
+}
+
+/// If the condition is not known, the branches become functions of the graph, of which one runs.
+Values ifElse(Node &n) {
+  auto branch = [&](std::string_view name) -> Run {
+    return [&n, &graph = n.attributeGraph(name)] {
+      std::vector<Value> results = n.run(graph, std::vector<Value>());
+      return Values(results.begin(), results.end());
+    };
+  };
+  const Run yes = branch("then_branch"), no = branch("else_branch");
+  if (std::optional<bool> condition = knownCondition(n.value(0)))
+    return *condition ? yes() : no();
+  std::optional<Contents> sizes = contentsOf(n.value(0));
+  const bool isOfSizes = sizes && sizes->elements.size() == 1;
+  const Condition condition{reshape(n[0], {}), isOfSizes ? std::optional(sizes->elements[0]) : std::nullopt};
+  return (isOfSizes ? chosenBySizes : continuedByData)(n, condition, yes, no);
 }
 
 constexpr OpEntry table[] = {{"If", ifElse}};
