@@ -147,7 +147,7 @@ bool emitBy(llvm::legacy::PassManager &passes, llvm::Module &module, llvm::Targe
 
 bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
           llvm::raw_pwrite_stream &out) {
-  if (machine.getTargetTriple().isNVPTX()) {
+  if (machine.getTargetTriple().isNVPTX() || machine.getOptLevel() == llvm::CodeGenOptLevel::None) {
     llvm::legacy::PassManager passes;
     return emitBy(passes, module, machine, type, out);
   }
@@ -404,6 +404,7 @@ std::optional<Image> compileImage(llvm::Module &module, const Target &target, ll
   llvm::raw_svector_ostream out(object);
   auto machine = machineFor(target);
   if (machine) {
+    machine->setOptLevel(llvm::CodeGenOptLevel::None);
     module.setTargetTriple(machine->getTargetTriple());
     module.setDataLayout(machine->createDataLayout());
   }

@@ -59,7 +59,7 @@ private:
   std::unique_ptr<State> state;
 };
 
-/// Compiles and links the functions of an optimised module.
+/// Compiles and links the functions of an optimised module. Generates code quickly, without further optimisation.
 std::optional<Image> compileImage(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols,
                                   std::string &error);
 

@@ -236,7 +236,7 @@ void Asynchronous::multiply(int first, const std::array<Product, fragments::kGro
     return host.report(first, site, "too many products for the emulator");
   Started &started = all.emplace_back(Started{product, site, {}, {}});
   for (int i = 0; i < fragments::kGroupLanes; ++i) {
-    if (!members[size_t(first + i)].isFenced)
+    if (!members[size_t(first) + size_t(i)].isFenced)
       host.report(first + i, site, "a product whose sums are not ordered behind other uses of their registers");
     started.fragments.push_back(parts[size_t(i)].fragment);
     started.sums.emplace_back(sums[size_t(i)], sums[size_t(i)] + product.sums);
@@ -268,59 +268,60 @@ double Asynchronous::load(int reader, const Started &s, uint32_t offset, bool is
 }
 
 std::vector<double> Asynchronous::leftOf(int first, int warp, const Started &s) {
-  const int steps = s.product.steps();
-  std::vector<double> left(size_t(kWarpRows * steps));
-  auto at = [&](int row, int step) -> double & { return left[size_t(row * steps + step)]; };
-  for (int lane = 0; s.product.isLeftInRegisters && lane < kWarp; ++lane)
+  const int steps = s.product.steps(), firstLane = warp * kWarp;
+  std::vector<double> left(size_t(kWarpRows) * size_t(steps));
+  auto at = [&](int row, int step) -> double & { return left[size_t(row) * size_t(steps) + size_t(step)]; };
+  for (int lane = firstLane; s.product.isLeftInRegisters && lane < firstLane + kWarp; ++lane)
     for (int i = 0; i < 8; ++i) {
-      const fragments::Place place = fragments::groupLeftPlace(warp * kWarp + lane, i);
-      const uint32_t both = s.fragments[size_t(warp * kWarp + lane)][size_t(i / 2)];
+      const fragments::Place place = fragments::groupLeftPlace(lane, i);
+      const uint32_t both = s.fragments[size_t(lane)][size_t(i / 2)];
       at(place.row % kWarpRows, place.column) = fragments::toFloat(s.product.type, uint16_t(both >> i % 2 * 16));
     }
   for (int row = 0; !s.product.isLeftInRegisters && row < kWarpRows; ++row)
     for (int step = 0; step < steps; ++step)
-      at(row, step) = load(first + warp * kWarp, s, s.product.ofLeft(warp * kWarpRows + row, step), /*isRight=*/false,
+      at(row, step) = load(first + firstLane, s, s.product.ofLeft(warp * kWarpRows + row, step), /*isRight=*/false,
                            step % s.product.piece() == 0);
   return left;
 }
 
+/// Column by column.
 std::vector<double> Asynchronous::rightOf(int reader, const Started &s) {
-  const int columns = 2 * s.product.sums;
-  std::vector<double> right;
-  for (int step = 0; step < s.product.steps(); ++step)
+  const int columns = 2 * s.product.sums, steps = s.product.steps();
+  std::vector<double> right(size_t(columns) * size_t(steps));
+  for (int step = 0; step < steps; ++step)
     for (int column = 0; column < columns; ++column)
-      right.push_back(load(reader, s, s.product.ofRight(step, column), /*isRight=*/true,
-                           (s.product.hasColumns ? step : column) % s.product.piece() == 0));
+      right[size_t(column) * size_t(steps) + size_t(step)] =
+          load(reader, s, s.product.ofRight(step, column), /*isRight=*/true,
+               (s.product.hasColumns ? step : column) % s.product.piece() == 0);
   return right;
 }
 
-/// An earlier sum and products. Integers wrap, and are exact in f64 before.
-static float added(fragments::Element type, float earlier, std::span<double> addends) {
-  if (fragments::isOfIntegers(type)) {
-    int64_t sum = int64_t(std::bit_cast<int32_t>(earlier));
-    for (double x : addends.subspan(1))
-      sum += int64_t(x);
-    return std::bit_cast<float>(uint32_t(sum));
-  }
-  addends[0] = double(earlier);
-  return fragments::isOfFloat8(type) ? fragments::addCut(addends)
-                                     : float(std::accumulate(addends.begin(), addends.end(), 0.0));
+/// An earlier sum and the products of two lines. Integers wrap, and are exact in f64 before.
+static float added(fragments::Element type, float earlier, std::span<const double> left, const double *right) {
+  constexpr size_t kMostSteps = 32;
+  std::array<double, kMostSteps + 1> addends;
+  const bool isOfIntegers = fragments::isOfIntegers(type);
+  addends[0] = isOfIntegers ? 0 : double(earlier);
+  for (size_t step = 0; step < left.size(); ++step)
+    addends[step + 1] = left[step] * right[step];
+  const std::span<const double> all(addends.data(), left.size() + 1);
+  if (fragments::isOfFloat8(type))
+    return fragments::addCut(all);
+  const double sum = std::accumulate(all.begin(), all.end(), 0.0);
+  return isOfIntegers ? std::bit_cast<float>(uint32_t(std::bit_cast<int32_t>(earlier) + int64_t(sum))) : float(sum);
 }
 
 void Asynchronous::compute(int first, int warp, size_t number) {
   const int group = first / fragments::kGroupLanes;
   Started &s = products[size_t(group)][number];
-  const int columns = 2 * s.product.sums, steps = s.product.steps();
+  const size_t steps = size_t(s.product.steps());
   const std::vector<double> left = leftOf(first, warp, s), right = rightOf(first + warp * kWarp, s);
-  std::vector<double> addends(size_t(steps) + 1);
   for (int member = warp * kWarp; member < (warp + 1) * kWarp; ++member)
     for (int i = 0; i < s.product.sums; ++i) {
       const fragments::Place at = fragments::groupSumPlace(member, i);
-      for (int step = 0; step < steps; ++step)
-        addends[size_t(step) + 1] =
-            left[size_t(at.row % kWarpRows * steps + step)] * right[size_t(step * columns + at.column)];
+      const std::span row = std::span(left).subspan(size_t(at.row % kWarpRows) * steps, steps);
       float &place = s.sums[size_t(member)][size_t(i)];
-      place = added(s.product.type, valueOf(group, member, place), addends);
+      place = added(s.product.type, valueOf(group, member, place), row, &right[size_t(at.column) * steps]);
     }
   s.isDone[size_t(warp)] = true;
 }

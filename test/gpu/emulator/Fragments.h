@@ -119,7 +119,8 @@ inline double fromByte(Element type, bool isRight, uint8_t bits) {
   if (!isFirst)
     return double(std::bit_cast<_Float16>(uint16_t(bits << 8)));
   const int exponent = bits >> 3 & 15, fraction = bits & 7;
-  const double size = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+  const double unit = std::bit_cast<double>(uint64_t(1023 - 10 + std::max(exponent, 1)) << 52);
+  const double size = double(exponent ? 8 + fraction : fraction) * unit;
   return (bits & 0x7F) == 0x7F ? std::nan("") : bits & 0x80 ? -size : size;
 }
 
@@ -132,10 +133,11 @@ inline float addCut(std::span<const double> addends) {
     largest = std::max(largest, std::abs(x)), plain += x;
   if (!std::isfinite(plain) || largest == 0)
     return float(plain);
-  const double unit = std::ldexp(1, std::ilogb(largest) - kFractionBits);
+  const int exponent = std::ilogb(largest) - kFractionBits;
+  const double scale = std::ldexp(1, -exponent);
   for (double x : addends)
-    sum += std::trunc(x / unit) * unit;
-  return float(sum);
+    sum += double(int32_t(x * scale));
+  return float(std::ldexp(sum, exponent));
 }
 
 /// Rounded to the nearest, ties to even.

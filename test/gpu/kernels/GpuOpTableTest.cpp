@@ -1,4 +1,5 @@
 // The op table on a GPU's kernels: their code runs on the emulator, one case per op, `gpu-tests "gpu: matmul"`.
+#include "test/Features.h"
 #include "test/gpu/emulator/Emulate.h"
 #include "test/gpu/emulator/Simt.h"
 #include "test/gpu/ptx/Ptx.h"
@@ -13,8 +14,8 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-// Of the examples; ptx tests run the first half of them. Products and convolutions take long.
-constexpr Share kOtherHalf{2, 1}, kQuarter{4, 1};
+// Of the examples; ptx tests run others. Products and convolutions take long.
+constexpr Share kThird{3, 1}, kQuarter{4, 1}, kSixth{6, 1};
 constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32",
                      *kBf16x3 = "cuda-sm_80+ptx+bf16x3";
 
@@ -37,7 +38,8 @@ public:
         [&](Graph &graph) -> Runner {
           std::shared_ptr<Compiled> compiled = graph.compile(target, [&](codegen::CompileOptions &options) {
             options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-              checkedPtx(kernels, target); // the same kernels as PTX, too
+              if (std::getenv("BURIN_PTXAS") || isLong())
+                checkedPtx(kernels, target); // the same kernels as PTX, too
               return emulated(kernels, symbols);
             };
           });
@@ -73,14 +75,14 @@ Row narrowTiles() {
 struct Registered {
   Registered() {
     for (const Row *row : allRows())
-      add(*row, row->op, kAmpere, isOfContraction(*row) ? kQuarter : kOtherHalf);
+      add(*row, row->op, kAmpere, isOfContraction(*row) ? kSixth : kThird);
     static const Row narrow = narrowTiles(), attention = attentionByWarpgroups();
     add(narrow, "matmul in narrow tiles on sm_90a", kHopper, {2});
     add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", kTf32, {3});
-      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, {3});
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", kTf32, kSixth);
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", kBf16x3, kSixth);
     }
     for (const Row &row : rowsByWarpgroups())
       add(hopper.emplace_back(row), nameByWarpgroups(row), kHopper, kQuarter);

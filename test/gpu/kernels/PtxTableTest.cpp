@@ -65,19 +65,19 @@ private:
 };
 
 /// Of the examples; the emulator runs others. Products and convolutions take long.
-constexpr Share kHalf{2}, kQuarter{4};
+constexpr Share kThird{3}, kQuarter{4}, kSixth{6};
 
 struct Registered {
   Registered() {
     size_t n = 0;
     for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
-      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kQuarter : kHalf);
+      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kSixth : kThird);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", {4});
-      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", {4});
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", kSixth);
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", kSixth);
     }
     static const Row attention = attentionByWarpgroups();
     add(attention, attention.op + " on sm_90a", kHopper);
@@ -90,7 +90,7 @@ private:
   static constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
 
   /// Declares a test case.
-  static void add(const Row &row, const std::string &name, const char *target, Share share = kHalf) {
+  static void add(const Row &row, const std::string &name, const char *target, Share share = kThird) {
     const Catch::AutoReg added(new PtxRowCase(row, target, share), CATCH_INTERNAL_LINEINFO, "",
                                Catch::NameAndTags("ptx: " + name, "[gpu]"));
   }
