@@ -75,6 +75,26 @@ TEST_CASE("Methods with an underscore give the handle a new value") {
   CHECK(floats(f(tensor({3.0, 4.0}))) == std::vector<float>{1, 8});
 }
 
+TEST_CASE("In-place methods of parameters change their values, also in jitted functions") {
+  Parameter p(tensor({1.0, 2.0})), q(tensor({4.0, 8.0}));
+  p.mul_(0.5).add_(q * 0.5);
+  CHECK(floats(p) == std::vector<float>{2.5, 5});
+  CHECK(p.requires_grad());
+  p -= 1;
+  p /= 2;
+  CHECK(floats(p) == std::vector<float>{.75, 2});
+  CHECK(floats(p.copy_(7)) == std::vector<float>{7, 7});
+  CHECK_ERROR(p.copy_(ones({3})), "broadcast");
+  CHECK_ERROR(p += ones({2, 2}), "does not fit the tensor f32[2]");
+  auto average = jit([&] { return p.mul_(0.75).add_(q * 0.25).value().sum(); });
+  average();
+  CHECK(average().item<float>() == (7 * .75f + 1) * .75f + 1 + (7 * .75f + 2) * .75f + 2);
+  CHECK(floats(p) == std::vector<float>{(7 * .75f + 1) * .75f + 1, (7 * .75f + 2) * .75f + 2});
+  CHECK(floats(p.zero_()) == std::vector<float>{0, 0});
+  (p->sum() * 3).backward();
+  CHECK(floats(p.grad()) == std::vector<float>{3, 3});
+}
+
 TEST_CASE("Properties of tensors and parameters under PyTorch's names") {
   const Tensor x = zeros({2, 3, 4}, f16);
   CHECK(x.ndimension() == 3);

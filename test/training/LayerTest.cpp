@@ -116,15 +116,19 @@ Layers transformers() {
         8, 2, {.dim_feedforward = 6, .activation = "gelu", .batch_first = true, .norm_first = true});
   };
   auto decoder = [] { return TransformerDecoderLayer(8, 2, {.dim_feedforward = 6}); };
-  return {{"TransformerEncoderLayer", plain(TransformerEncoderLayer(8, 2, {.dim_feedforward = 6}))},
-          {"TransformerEncoder masks",
-           layer(TransformerEncoder(encoder, 2, LayerNorm(8)),
-                 [](auto &m, auto &a) { return m(a[0], {.mask = a[1], .key_padding_mask = a[2]}); })},
-          {"TransformerDecoderLayer", layer(TransformerDecoderLayer(8, 2, {.dim_feedforward = 6, .norm_first = true}),
-                                            [](auto &m, auto &a) { return m(a[0], a[1]); })},
-          {"TransformerDecoder", layer(TransformerDecoder(decoder, 2), [](auto &m, auto &a) {
-             return m(a[0], a[1], {.mask = a[2]}, {.key_padding_mask = a[3]});
-           })}};
+  return {
+      {"TransformerEncoderLayer", plain(TransformerEncoderLayer(8, 2, {.dim_feedforward = 6}))},
+      {"TransformerEncoder masks",
+       layer(TransformerEncoder(encoder, 2, LayerNorm(8)),
+             [](auto &m, auto &a) { return m(a[0], {.mask = a[1], .key_padding_mask = a[2]}); })},
+      {"TransformerDecoderLayer", layer(TransformerDecoderLayer(8, 2, {.dim_feedforward = 6, .norm_first = true}),
+                                        [](auto &m, auto &a) { return m(a[0], a[1]); })},
+      {"TransformerDecoder",
+       layer(TransformerDecoder(decoder, 2),
+             [](auto &m, auto &a) { return m(a[0], a[1], {.mask = a[2]}, {.key_padding_mask = a[3]}); })},
+      {"Transformer", layer(Transformer(8, 2, 1, 2, {.dim_feedforward = 6, .batch_first = true}), [](auto &m, auto &a) {
+         return m(a[0], a[1], {.key_padding_mask = a[3]}, {.mask = a[2]}, {.key_padding_mask = a[3]});
+       })}};
 }
 
 Layers parametrized() {
@@ -325,6 +329,23 @@ TEST_CASE("each stored case of a layer is used") {
   CHECK(cases().size() == windows().size() + norms().size() + elements().size() + embeddings().size() +
                               recurrent().size() + transformers().size() + parametrized().size() +
                               activations().size());
+}
+
+TEST_CASE("LSTMs take their states as a pair, and a causal mask is that of a flag") {
+  const Tensor x = randn({5, 2, 3}), h = randn({1, 2, 4}), c = randn({1, 2, 4});
+  nn::LSTM lstm(3, 4);
+  CHECK(floats(std::get<2>(lstm(x, {h, c}))) == floats(std::get<2>(lstm(x, h, c))));
+  nn::LSTMCell cell(3, 4);
+  std::pair<Tensor, Tensor> state{h[0], c[0]};
+  for (int i = 0; i < 2; ++i)
+    state = cell(x[i], state);
+  auto [h1, c1] = cell(x[0], h[0], c[0]);
+  CHECK(floats(state.first) == floats(cell(x[1], {h1, c1}).first));
+  const Tensor mask = nn::Transformer::generate_square_subsequent_mask(5);
+  nn::TransformerEncoderLayer layer(8, 2);
+  layer.eval();
+  const Tensor y = randn({5, 2, 8});
+  CHECK(largestDifference(layer(y, {.mask = mask}), layer(y, {.is_causal = true})) < 1e-6);
 }
 
 TEST_CASE("a recurrent layer is traced for any length and batch") {

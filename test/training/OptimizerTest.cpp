@@ -131,6 +131,26 @@ TEST_CASE("LBFGS is PyTorch's") {
   }
 }
 
+TEST_CASE("LBFGS takes the gradients of a closure that calls backward(), and leaves others alone") {
+  auto train = [](bool callsBackward) {
+    std::vector<Parameter> params{Parameter(tensor({3.0, -2.0})), Parameter(tensor({1.0}))};
+    LBFGS optimizer(params, {.lr = 0.5, .max_iter = 5});
+    params[1]->set_grad(tensor({9.0}));
+    for (int i = 0; i < 2; ++i)
+      optimizer.step([&] {
+        if (callsBackward)
+          optimizer.zero_grad();
+        Tensor loss = (params[0] * params[0] * tensor({1.0, 3.0})).sum() + (params[1] - 2).pow(4).sum();
+        if (callsBackward)
+          loss.backward();
+        return loss;
+      });
+    CHECK(floats(params[1].grad()) == (callsBackward ? floats(params[1].grad()) : std::vector<float>{9}));
+    return floats(concat({params[0], params[1]}));
+  };
+  CHECK(train(true) == train(false));
+}
+
 TEST_CASE("each stored case of an optimiser is used") {
   CHECK(cases().size() == rules().size() + 3 /*LBFGS*/ + 3 /*clipping*/ + 1 /*common*/);
 }

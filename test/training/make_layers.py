@@ -181,6 +181,13 @@ def activations():
     case("AdaptiveMaxPool3d", nn.AdaptiveMaxPool3d(2), volume)
 
 
+def wholeTransformer():
+    mask = nn.Transformer.generate_square_subsequent_mask(4).isinf()
+    case("Transformer", nn.Transformer(8, 2, 1, 2, 6, batch_first=True), rand(2, 5, 8), rand(2, 4, 8), mask,
+         torch.tensor([[False] * 5, [False] * 3 + [True] * 2]),
+         call=lambda m, x, y, a, p: m(x, y, tgt_mask=a, src_key_padding_mask=p, memory_key_padding_mask=p))
+
+
 windows(), norms(), elements(), embeddings(), recurrent(), transformers(), parametrized(), activations()
-trackedNorms()
+trackedNorms(), wholeTransformer()
 write(pathlib.Path(__file__).parent / "layers.json", cases)

@@ -1,4 +1,5 @@
 #include "burin/nn/transformer.h"
+#include "burin/nn/init.h"
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
@@ -184,6 +185,33 @@ Tensor TransformerDecoder::operator()(const Tensor &given, const Tensor &memory,
   for (const auto &layer : layers)
     x = layer(x, memory, masks, memory_masks, where);
   return norm ? (*norm)(x, where) : x;
+}
+
+// ---- both
+
+Transformer::Transformer(int64_t size, int64_t heads, int64_t encoder_layers, int64_t decoder_layers,
+                         const TransformerOptions &options, Location where)
+    : Module("Transformer", where),
+      encoder(register_module("encoder",
+                              TransformerEncoder([&] { return TransformerEncoderLayer(size, heads, options, where); },
+                                                 encoder_layers, makeNorm(size, options, where), where))),
+      decoder(register_module("decoder",
+                              TransformerDecoder([&] { return TransformerDecoderLayer(size, heads, options, where); },
+                                                 decoder_layers, makeNorm(size, options, where), where))) {
+  for (const Parameter &parameter : parameters())
+    if (parameter.dim() > 1)
+      init::xavier_uniform_(parameter, 1, where);
+}
+
+Tensor Transformer::operator()(const Tensor &source, const Tensor &target, const AttentionMasks &source_masks,
+                               const AttentionMasks &target_masks, const AttentionMasks &memory_masks,
+                               Location where) const {
+  ModuleScope inModule(*this);
+  return decoder(target, encoder(source, source_masks, where), target_masks, memory_masks, where);
+}
+
+Tensor Transformer::generate_square_subsequent_mask(const Dim &length, DType dtype, Location where) {
+  return triu(full({length, length}, -std::numeric_limits<double>::infinity(), dtype, where), 1, where);
 }
 
 } // namespace burin::nn

@@ -32,6 +32,7 @@ struct LBFGS::State {
   double length = 0, scale = 1;
   std::deque<Change> changes;
 
+  void clearGradients(const Location &where) const;
   Tensor evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const;
   void remember(const Tensor &gradient);
   Tensor quasiNewton(const Tensor &gradient) const;
@@ -61,20 +62,35 @@ LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where
   state->options = options;
 }
 
-/// The loss, and the gradients of all parameters as one vector.
+void LBFGS::State::clearGradients(const Location &where) const {
+  for (const Parameter &parameter : params)
+    if (parameter.requires_grad())
+      parameter->set_grad(Tensor(), where);
+}
+
+/// The loss, and the gradients of all parameters as one vector: those of the closure's backward() if it calls that.
 Tensor LBFGS::State::evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const {
-  Tensor loss;
-  std::vector<Tensor> values, parts;
-  {
-    EnableGrad record;
-    loss = closure();
-    for (const Parameter &parameter : params)
-      values.push_back(parameter.value());
-    parts = burin::grad(loss, values, std::nullopt, {}, where);
+  std::vector<Tensor> earlier, values, parts;
+  for (const Parameter &parameter : params)
+    earlier.push_back(parameter.grad(where));
+  clearGradients(where);
+  EnableGrad record;
+  const Tensor loss = closure();
+  bool isDone = false;
+  for (const Parameter &parameter : params) {
+    values.push_back(parameter.value());
+    parts.push_back(parameter.grad());
+    isDone = isDone || parts.back().defined();
   }
-  for (Tensor &part : parts)
-    part = reshape(part, {-1});
-  gradient = concat(parts);
+  if (!isDone) {
+    parts = burin::grad(loss, values, std::nullopt, {}, where);
+    for (size_t i = 0; i < params.size(); ++i)
+      if (earlier[i].defined())
+        values[i].set_grad(earlier[i], where);
+  }
+  for (size_t i = 0; i < params.size(); ++i)
+    parts[i] = reshape(parts[i].defined() ? parts[i] : zeros_like(values[i]), {-1});
+  gradient = detach(concat(parts));
   return detach(loss);
 }
 
@@ -122,6 +138,8 @@ void LBFGS::State::moveTo(const std::vector<Tensor> &from, double far, const Loc
     at += count;
   }
 }
+
+void LBFGS::zero_grad(Location where) { state->clearGradients(where); }
 
 Tensor LBFGS::step(const std::function<Tensor()> &closure, Location where) {
   LocationScope scope(where);

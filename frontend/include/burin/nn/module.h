@@ -32,6 +32,19 @@ public:
   Tensor value() const;
   /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
+  // ---- in-place methods and operators: those of Tensor, and set() of the result. Return the parameter
+  Parameter &operator+=(const detail::Operand &other) { return change(&Tensor::operator+=, other); }
+  Parameter &operator-=(const detail::Operand &other) { return change(&Tensor::operator-=, other); }
+  Parameter &operator*=(const detail::Operand &other) { return change(&Tensor::operator*=, other); }
+  Parameter &operator/=(const detail::Operand &other) { return change(&Tensor::operator/=, other); }
+  Parameter &add_(const detail::Operand &other) { return *this += other; }
+  Parameter &sub_(const detail::Operand &other) { return *this -= other; }
+  Parameter &mul_(const detail::Operand &other) { return *this *= other; }
+  Parameter &div_(const detail::Operand &other) { return *this /= other; }
+  Parameter &fill_(const detail::Operand &value) { return change(&Tensor::fill_, value); }
+  Parameter &zero_(Location where = Location::current()) { return fill_({0, where}); }
+  Parameter &copy_(const detail::Operand &source) { return change(&Tensor::copy_, source); }
+
   /// Makes this parameter and its copies the same variable as `other`, of the same shape: one value, one gradient, one
   /// parameter for optimisers. state_dict() lists it under both names. Call it before optimisers and jitted functions
   /// use the parameter. As head.weight = embedding.weight in PyTorch.
@@ -61,6 +74,7 @@ public:
 private:
   friend class Generator;
   friend class nn::Module;
+  Parameter &change(Tensor &(Tensor::*method)(const detail::Operand &)&, const detail::Operand &other);
   const std::shared_ptr<detail::Cell> &variable() const;
   const void *id() const;
   std::shared_ptr<detail::Cell> cell; // to be used by variable(), which follows ties

@@ -62,6 +62,13 @@ struct BURIN_API GRU : RecurrentBase {
                                        const std::optional<Tensor> &lengths = std::nullopt,
                                        Location where = Location::current()) const;
 };
+/// The hidden and the cell state of an LSTM: {h, c}, or a pair.
+struct LSTMState {
+  LSTMState(Tensor hidden, Tensor cell) : hidden(std::move(hidden)), cell(std::move(cell)) {}
+  LSTMState(const std::pair<Tensor, Tensor> &both) : hidden(both.first), cell(both.second) {}
+  Tensor hidden, cell;
+};
+
 /// Long short-term memory (input, forget, cell, output). Source: Hochreiter and Schmidhuber 1997, torch.nn.LSTM.
 struct BURIN_API LSTM : RecurrentBase {
   LSTM(int64_t input_size, int64_t hidden_size, RecurrentOptions options = {}, Location where = Location::current());
@@ -70,6 +77,11 @@ struct BURIN_API LSTM : RecurrentBase {
                                                 const std::optional<Tensor> &cell = std::nullopt,
                                                 const std::optional<Tensor> &lengths = std::nullopt,
                                                 Location where = Location::current()) const;
+  /// The same for lstm(x, {h, c}).
+  std::tuple<Tensor, Tensor, Tensor> operator()(const Tensor &x, const LSTMState &state,
+                                                Location where = Location::current()) const {
+    return (*this)(x, state.hidden, state.cell, std::nullopt, where);
+  }
 };
 
 /// One step of a recurrent layer: weight_ih [gates · H, in], weight_hh [gates · H, H], bias_ih and bias_hh [gates · H].
@@ -105,6 +117,11 @@ struct BURIN_API LSTMCell : RecurrentCellBase {
   std::pair<Tensor, Tensor> operator()(const Tensor &x, const std::optional<Tensor> &hidden = std::nullopt,
                                        const std::optional<Tensor> &cell = std::nullopt,
                                        Location where = Location::current()) const;
+  /// The same for cell(x, {h, c}).
+  std::pair<Tensor, Tensor> operator()(const Tensor &x, const LSTMState &state,
+                                       Location where = Location::current()) const {
+    return (*this)(x, state.hidden, state.cell, where);
+  }
 };
 
 } // namespace burin::nn

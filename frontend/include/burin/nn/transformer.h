@@ -73,6 +73,23 @@ struct BURIN_API TransformerDecoder : Module {
   std::optional<LayerNorm> norm;
 };
 
+/// An encoder and a decoder, each with a LayerNorm at its end; matrices begin with xavier_uniform_. Source: Vaswani et
+/// al. 2017, torch.nn.Transformer.
+struct BURIN_API Transformer : Module {
+  explicit Transformer(int64_t size = 512, int64_t heads = 8, int64_t encoder_layers = 6, int64_t decoder_layers = 6,
+                       const TransformerOptions &options = {}, Location where = Location::current());
+  /// The decoder's output, in the shape of `target`: [T, N, size], [N, T, size] with batch_first, or [T, size].
+  Tensor operator()(const Tensor &source, const Tensor &target, const AttentionMasks &source_masks = {},
+                    const AttentionMasks &target_masks = {}, const AttentionMasks &memory_masks = {},
+                    Location where = Location::current()) const;
+  /// The mask of `length` positions that see themselves and earlier ones: [length, length], 0, and -inf above the
+  /// diagonal. `is_causal` of AttentionMasks needs no mask.
+  static Tensor generate_square_subsequent_mask(const Dim &length, DType dtype = f32,
+                                                Location where = Location::current());
+  TransformerEncoder encoder;
+  TransformerDecoder decoder;
+};
+
 /// Cache of the keys and values of earlier tokens, for up to `batch` sequences of up to `length` tokens: state of the
 /// functions of a Program that read a prompt and continue it. Each sequence has its own position.
 ///

@@ -67,6 +67,13 @@ template <std::integral T> Tensor view(const std::vector<T> &shape, Location whe
 template <std::integral T> Tensor reshape(const std::vector<T> &shape, Location where = Location::current()) const {
   return reshape(Shape(shape.begin(), shape.end()), where);
 }
+/// One size, as in x.view(-1).
+template <std::integral T> Tensor view(T size, Location where = Location::current()) const {
+  return view(Shape{Dim(size)}, where);
+}
+template <std::integral T> Tensor reshape(T size, Location where = Location::current()) const {
+  return reshape(Shape{Dim(size)}, where);
+}
 Tensor view_as(const Tensor &other, Location where = Location::current()) const;
 /// The tensor itself; all tensors are dense and row-major.
 Tensor contiguous() const { return *this; }

@@ -19,6 +19,11 @@ namespace burin {
 BURIN_API std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs,
                                    const std::optional<Tensor> &grad_output = std::nullopt,
                                    const BackwardOptions &options = {}, Location where = Location::current());
+/// The same for y of one element: grad(y, xs, {.create_graph = true}).
+inline std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const BackwardOptions &options,
+                                Location where = Location::current()) {
+  return grad(y, xs, std::nullopt, options, where);
+}
 
 /// x as a constant: no gradient flows back through the result. As torch.Tensor.detach.
 BURIN_API Tensor detach(const Tensor &x, Location where = Location::current());

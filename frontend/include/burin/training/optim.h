@@ -247,8 +247,11 @@ struct LbfgsOptions {
 class BURIN_API LBFGS {
 public:
   explicit LBFGS(std::vector<Parameter> params, LbfgsOptions options = {}, Location where = Location::current());
-  /// `closure` recomputes the loss, of one element; its gradients are computed here. Returns the first loss.
+  /// `closure` recomputes the loss, of one element. Its gradients are computed here, unless the closure calls
+  /// backward(). Returns the first loss.
   Tensor step(const std::function<Tensor()> &closure, Location where = Location::current());
+  /// Removes the gradients of the parameters.
+  void zero_grad(Location where = Location::current());
 
   /// The learning rate, and after a step the direction, its length and the history, by PyTorch's names:
   /// "param_groups.0.lr", "state.0.d", "state.0.old_dirs.0".
