@@ -296,7 +296,7 @@ std::vector<double> Asynchronous::rightOf(int reader, const Started &s) {
   return right;
 }
 
-/// An earlier sum and the products of two lines. Integers wrap, and are exact in f64 before.
+/// An earlier sum and the products of a row and a column. Integers wrap, and are exact in f64 before.
 static float added(fragments::Element type, float earlier, std::span<const double> left, const double *right) {
   constexpr size_t kMostSteps = 32;
   std::array<double, kMostSteps + 1> addends;

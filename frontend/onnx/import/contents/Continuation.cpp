@@ -1,5 +1,6 @@
 // The nodes that follow an If, imported once per branch.
 #include "frontend/onnx/import/Importer.h"
+#include <algorithm>
 
 namespace burin::onnx {
 
