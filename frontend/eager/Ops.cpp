@@ -88,22 +88,23 @@ Tensor operator-(const Operand &x) { return neg(x.tensor, x.where); }
 Tensor operator!(const Operand &x) { return logical_not(x.tensor, x.where); }
 Tensor operator~(const Operand &x) { return bitwise_not(x.tensor, x.where); }
 
-/// Result of an in-place operator: the variable keeps its shape and element type.
-static Tensor &update(Tensor &target, const char *op, Tensor result, const Location &where) {
+Tensor &Tensor::assign(const char *op, const Tensor &result, const Location &where) {
   const Location &place = detail::inScope(where);
-  const TensorSpec before = target.spec(place), after = result.spec(place);
+  const TensorSpec before = spec(place), after = result.spec(place);
   auto category = [](DType type) { return isFloat(type) ? 2 : isInteger(type) ? 1 : 0; };
-  if (before.shape != after.shape || category(after.dtype) > category(before.dtype))
+  if (before.shape != after.shape || category(after.dtype) > category(before.dtype)) {
+    const std::string name(op, strlen(op) - 1); // without "=" or "_"
     throw Error(place, op,
-                "the result " + str(after) + " does not fit the tensor " + str(before) +
-                    " that it is to replace; write x = x " + std::string(op).substr(0, strlen(op) - 1) + " y");
-  target = result.to(before.dtype, place);
-  return target;
+                "the result " + burin::str(after) + " does not fit the tensor " + burin::str(before) +
+                    " that it is to replace; write x = x" +
+                    (op[name.size()] == '_' ? "." + name + "(…)" : " " + name + " y"));
+  }
+  return *this = result.to(before.dtype, place);
 }
 
 #define BURIN_INPLACE(symbol, op)                                                                                      \
   Tensor &Tensor::operator symbol(const Operand &y) & {                                                                \
-    return update(*this, #symbol, burin::op(*this, y.tensor, y.where), y.where);                                       \
+    return assign(#symbol, burin::op(*this, y.tensor, y.where), y.where);                                              \
   }
 BURIN_INPLACE(+=, add)
 BURIN_INPLACE(-=, sub)

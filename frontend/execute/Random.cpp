@@ -8,6 +8,7 @@
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
+#include "ir/infer/Infer.h"
 #include "ir/reference/ops/ReferenceRandom.h"
 #include <cmath>
 #include <unordered_map>
@@ -417,6 +418,51 @@ Tensor randint_like(const Tensor &x, int64_t low, int64_t high, Location where) 
 Tensor randn_like(const Tensor &x, std::optional<DType> dtype, Location where) {
   Beside scope(x, inScope(where));
   return randn(x.shape(where), dtype.value_or(x.dtype(where)), where);
+}
+
+Tensor bernoulli(const Tensor &probability, Location where) {
+  return default_generator().bernoulli(probability, where);
+}
+Tensor normal(const Tensor &mean, const Tensor &deviation, Location where) {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  const DType dtype = result_type(mean, deviation);
+  requireFloats(dtype, "normal", at);
+  const auto shape = ir::broadcastShapes(mean.shape(), deviation.shape());
+  if (!shape)
+    throw Error(at, "normal",
+                "the shapes of the mean, " + str(mean.spec()) + ", and of the deviation, " + str(deviation.spec()) +
+                    ", do not broadcast");
+  Beside beside(mean, at);
+  return mean + check(deviation >= 0, deviation, "normal: a deviation is negative") * randn(*shape, dtype);
+}
+
+// ---- in-place methods of tensors
+
+Tensor &Tensor::uniform_(double low, double high, Location where) & {
+  Beside scope(*this, inScope(where));
+  return *this = uniform(shape(where), low, high, dtype(where), where);
+}
+Tensor &Tensor::normal_(double mean, double deviation, Location where) & {
+  Beside scope(*this, inScope(where));
+  return *this = normal(shape(where), mean, deviation, dtype(where), where);
+}
+Tensor &Tensor::exponential_(double rate, Location where) & {
+  Beside scope(*this, inScope(where));
+  return *this = default_generator().exponential(shape(where), rate, dtype(where), where);
+}
+Tensor &Tensor::random_(int64_t low, int64_t high, Location where) & {
+  Beside scope(*this, inScope(where));
+  const DType type = dtype(where);
+  return *this = randint(low, high, shape(where), isInteger(type) ? type : DType::i64, where).to(type, where);
+}
+Tensor &Tensor::bernoulli_(double p, Location where) & {
+  const Location at = inScope(where);
+  if (!(p >= 0 && p <= 1))
+    throw Error(at, "bernoulli_", "the probability " + std::to_string(p) + " is not in [0, 1]");
+  Beside scope(*this, at);
+  const DType type = dtype(at);
+  return *this = (rand(shape(at), isFloat(type) ? computedIn(type) : DType::f32, at) < p).to(type, at);
 }
 
 } // namespace burin

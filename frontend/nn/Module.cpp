@@ -139,13 +139,6 @@ void Parameter::set(const Tensor &given, Location where) {
   ++cell->version;
 }
 
-Parameter &Parameter::change(Tensor &(Tensor::*method)(const detail::Operand &)&, const detail::Operand &other) {
-  Tensor changed = value();
-  (changed.*method)(other);
-  set(changed, other.where);
-  return *this;
-}
-
 namespace nn {
 
 struct Module::State : detail::Mode {

@@ -19,6 +19,12 @@ struct Classifier : nn::Module {
   Tensor forward(const Tensor &x) const { return last(drop(relu(norm(first(x))))); }
 };
 
+/// Also where both are NaN.
+bool isSame(const Tensor &x, const Tensor &y) {
+  return x.dtype() == y.dtype() && x.shape() == y.shape() &&
+         (x.is_floating_point() ? x.allclose(y, 0, 0, true) : equal(x, y));
+}
+
 } // namespace
 
 TEST_CASE("A training loop with two optimisers, gradient clipping and accumulation") {
@@ -73,6 +79,148 @@ TEST_CASE("Methods with an underscore give the handle a new value") {
     return y;
   });
   CHECK(floats(f(tensor({3.0, 4.0}))) == std::vector<float>{1, 8});
+}
+
+TEST_CASE("An in-place method is the method of its name") {
+  const Tensor x = tensor({0.5, -0.25, 0.75}), y = tensor({2.0, 3.0, -1.0}), mask = tensor({true, false, true});
+  const Tensor at = tensor({2, 0});
+  struct Case {
+    const char *name;
+    std::function<Tensor &(Tensor &)> change;
+    std::function<Tensor(const Tensor &)> method;
+  };
+#define IN_PLACE(name, ...)                                                                                            \
+  Case {                                                                                                               \
+    #name, [&](Tensor &t) -> Tensor & { return t.name##_(__VA_ARGS__); },                                              \
+        [&](const Tensor &t) { return t.name(__VA_ARGS__); }                                                           \
+  }
+  const std::vector<Case> cases{
+      IN_PLACE(abs),
+      IN_PLACE(acos),
+      IN_PLACE(asin),
+      IN_PLACE(atan),
+      IN_PLACE(ceil),
+      IN_PLACE(cos),
+      IN_PLACE(cosh),
+      IN_PLACE(erf),
+      IN_PLACE(exp),
+      IN_PLACE(exp2),
+      IN_PLACE(expm1),
+      IN_PLACE(floor),
+      IN_PLACE(frac),
+      IN_PLACE(log),
+      IN_PLACE(log10),
+      IN_PLACE(log1p),
+      IN_PLACE(log2),
+      IN_PLACE(neg),
+      IN_PLACE(reciprocal),
+      IN_PLACE(relu),
+      IN_PLACE(round),
+      IN_PLACE(rsqrt),
+      IN_PLACE(sigmoid),
+      IN_PLACE(sign),
+      IN_PLACE(sin),
+      IN_PLACE(sinh),
+      IN_PLACE(sqrt),
+      IN_PLACE(square),
+      IN_PLACE(tan),
+      IN_PLACE(tanh),
+      IN_PLACE(trunc),
+      IN_PLACE(add, y, 0.5),
+      IN_PLACE(sub, y, 2),
+      IN_PLACE(pow, 3),
+      IN_PLACE(remainder, y),
+      IN_PLACE(fmod, y),
+      IN_PLACE(clamp, 0, 0.5),
+      IN_PLACE(clamp_min, 0),
+      IN_PLACE(clamp_max, 0.5),
+      IN_PLACE(lerp, y, 0.25),
+      IN_PLACE(addcmul, y, y, 0.5),
+      IN_PLACE(addcdiv, y, y + 4),
+      IN_PLACE(masked_fill, mask, 7),
+      IN_PLACE(masked_scatter, mask, y),
+      IN_PLACE(index_add, 0, at, tensor({1.0, 2.0}), 2),
+      IN_PLACE(index_copy, 0, at, tensor({1.0, 2.0})),
+      IN_PLACE(index_fill, 0, at, 9),
+      IN_PLACE(scatter, 0, at, tensor({1.0, 2.0})),
+      IN_PLACE(scatter, 0, at, 3),
+      IN_PLACE(scatter_add, 0, at, tensor({1.0, 2.0})),
+      IN_PLACE(scatter_reduce, 0, at, tensor({1.0, 2.0}), "amax"),
+      IN_PLACE(unsqueeze, 0),
+  };
+#undef IN_PLACE
+  for (const Case &c : cases) {
+    INFO(c.name);
+    Tensor changed = x, kept = changed;
+    CHECK(&c.change(changed) == &changed);
+    CHECK(isSame(changed, c.method(x)));
+    CHECK(isSame(kept, x));
+  }
+  Tensor square = arange(9, f32).view({3, 3});
+  Tensor lower = square, upper = square, turned = square, finite = square / 0, no = mask, inverted = at;
+  CHECK(isSame(lower.tril_(), square.tril()));
+  CHECK(isSame(upper.triu_(1), square.triu(1)));
+  CHECK(isSame(turned.t_(), square.t()));
+  CHECK(isSame(finite.nan_to_num_(1), (square / 0).nan_to_num(1)));
+  CHECK(isSame(no.logical_not_(), tensor({false, true, false})));
+  CHECK(isSame(inverted.bitwise_not_(), tensor({-3, -1})));
+  Tensor column = zeros({2, 1});
+  CHECK(column.squeeze_().shape() == Shape{2});
+
+  // On temporaries, whose result is used.
+  CHECK(isSame(zeros({3}).scatter_(0, at, 1), tensor({1.0, 0.0, 1.0})));
+  CHECK(isSame(zeros({3}).scatter_add_(0, at, tensor({1.0, 2.0})), tensor({2.0, 0.0, 1.0})));
+  CHECK(isSame(zeros({3}).index_fill_(0, at, 4), tensor({4.0, 0.0, 4.0})));
+  CHECK(isSame(ones({2, 2}).tril_(), tensor({{1.0, 0.0}, {1.0, 1.0}})));
+  CHECK(isSame(ones({2}).fill_(3), tensor({3.0, 3.0})));
+  CHECK(empty({9}).uniform_(2, 3).min().item() >= 2);
+
+  Tensor k = tensor({1, 2}), wide = ones({2, 1});
+  CHECK(isSame(k.pow_(2), tensor({1, 4})));
+  CHECK_ERROR(k.sqrt_(),
+              "sqrt_: the result f32[2] does not fit the tensor i64[2] that it is to replace; write x = x.sqrt(…)");
+  CHECK_ERROR(wide.add_(ones({2, 2}), 2), "write x = x.add(…)");
+  CHECK_ERROR(wide += ones({2, 2}), "write x = x + y");
+}
+
+TEST_CASE("In-place random numbers") {
+  manual_seed(3);
+  Tensor x = empty({1000}), whole = zeros({1000}, i64), flags = zeros({1000}, DType::boolean);
+  auto mean = [](const Tensor &t) { return t.to(f64).mean().item(); };
+  x.uniform_(2, 4);
+  CHECK((x.min().item() >= 2 && x.max().item() < 4));
+  CHECK(std::abs(mean(x) - 3) < 0.1);
+  CHECK(std::abs(mean(x.normal_(5, 0.5)) - 5) < 0.1);
+  CHECK(std::abs(x.std().item() - 0.5) < 0.1);
+  CHECK(std::abs(mean(x.exponential_(4)) - 0.25) < 0.05);
+  CHECK(std::abs(mean(x.bernoulli_(0.2)) - 0.2) < 0.06);
+  CHECK(isSame(x * x, x));
+  CHECK(std::abs(mean(flags.bernoulli_()) - 0.5) < 0.08);
+  whole.random_(3, 6);
+  CHECK((whole.min().item<int64_t>() == 3 && whole.max().item<int64_t>() == 5));
+  CHECK(x.random_(0, 2).dtype() == f32);
+  CHECK_ERROR(x.bernoulli_(2), "bernoulli_: the probability 2.000000 is not in [0, 1]");
+  CHECK_ERROR(whole.uniform_(), "uniform");
+
+  Tensor p = tensor({0.0, 1.0}).expand({500, 2});
+  CHECK(isSame(bernoulli(p), p));
+  Tensor y = normal(tensor({0.0, 100.0}), tensor({1.0, 2.0}).view({2, 1}).expand({2, 2}));
+  CHECK((y.shape() == Shape{2, 2} && y.select(1, 1).min().item() > 80 && y.select(1, 0).max().item() < 20));
+  CHECK_ERROR(normal(zeros({2}), ones({3})), "do not broadcast");
+  CHECK_ERROR(normal(zeros({2}), full({2}, -1)).sum().item(), "a deviation is negative");
+
+  auto noisy = jit([](const Tensor &t) {
+    Tensor noise = t;
+    noise.normal_();
+    return t + noise;
+  });
+  CHECK(!isSame(noisy(y), noisy(y)));
+  Parameter weight(zeros({4}));
+  weight.uniform_(-1, 1);
+  CHECK(weight->abs().max().item() > 0);
+  CHECK(weight.normal_().add_(ones({4}), 10)->min().item() > 4);
+  CHECK(isSame(weight.fill_(1).lerp_(full({4}, 3), 0.5).clamp_(0, 1.5).addcmul_(ones({4}), ones({4}), 2),
+               full({4}, 3.5)));
 }
 
 TEST_CASE("In-place methods of parameters change their values, also in jitted functions") {

@@ -51,8 +51,16 @@ def headerErrors(compiler, generated):
     folders = [ROOT / folder for folder in PUBLIC] + [pathlib.Path(generated)]
     includes = [f"-I{folder}" for folder in folders]
     headers = (header for folder in folders for header in folder.glob("burin/*.h"))
-    parts = ("tensor_methods.h", "composed_methods.h")  # included by class Tensor
-    for header in sorted(header for header in headers if header.name not in parts):
+    part = "tensor_methods.h"  # included by class Tensor
+    every = sorted((f"burin/{header.relative_to(folder / 'burin')}" for folder in folders
+                    for header in (folder / "burin").rglob("*.h")
+                    if header.name != part and header.parent.name != "methods"), reverse=True)
+    source = "".join(f"#include <{header}>\n" for header in every)
+    result = subprocess.run([compiler, "-x", "c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *includes, "-"],
+                            input=source, text=True, capture_output=True)
+    if result.returncode:
+        yield f"the public headers do not compile in another order:\n{result.stderr}"
+    for header in sorted(header for header in headers if header.name != part):
         languages = [["-x", "c++", "-std=c++20"]]
         if header.name == "runtime.h":
             languages.append(["-x", "c", "-std=c11", "-pedantic"])

@@ -32,6 +32,10 @@ void checkParameters(const std::vector<Parameter> &params, const std::string &na
     checkClose(params[i], cases().at(name).at(numbered(when, i)), 1e-10, name + ", parameter " + std::to_string(i));
 }
 
+ASGD averaged(const std::vector<Parameter> &params) {
+  return ASGD(params, {.lr = 0.05, .lambd = 0.1, .alpha = 0.6, .t0 = 5, .weight_decay = 0.1});
+}
+
 using Make = std::function<Optimizer(std::vector<Parameter>)>;
 std::map<std::string, Make> rules() {
   using P = std::vector<Parameter>;
@@ -67,6 +71,36 @@ std::map<std::string, Make> rules() {
        [](P p) {
          return Adafactor(p, {.lr = 0.05, .beta2_decay = -0.6, .eps = {1e-6, 1e-2}, .d = 1.5, .weight_decay = 0.1});
        }},
+      {"Adadelta", [](P p) { return Adadelta(p); }},
+      {"Adadelta decay", [](P p) { return Adadelta(p, {.lr = 0.5, .rho = 0.8, .eps = 1e-4, .weight_decay = 0.1}); }},
+      {"Adamax", [](P p) { return Adamax(p); }},
+      {"Adamax decay",
+       [](P p) { return Adamax(p, {.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1}); }},
+      {"NAdam", [](P p) { return NAdam(p); }},
+      {"NAdam decay",
+       [](P p) {
+         return NAdam(p, {.lr = 0.05,
+                          .betas = {0.8, 0.95},
+                          .eps = 1e-3,
+                          .weight_decay = 0.1,
+                          .momentum_decay = 0.02,
+                          .decoupled_weight_decay = true});
+       }},
+      {"RAdam", [](P p) { return RAdam(p); }},
+      {"RAdam decay",
+       [](P p) {
+         return RAdam(p, {.lr = 0.05,
+                          .betas = {0.8, 0.9},
+                          .eps = 1e-3,
+                          .weight_decay = 0.1,
+                          .decoupled_weight_decay = true,
+                          .maximize = true});
+       }},
+      {"Rprop", [](P p) { return Rprop(p); }},
+      {"Rprop sizes",
+       [](P p) { return Rprop(p, {.lr = 0.05, .etas = {0.3, 1.5}, .step_sizes = {0.02, 0.2}, .maximize = true}); }},
+      {"ASGD", [](P p) { return ASGD(p); }},
+      {"ASGD mean", [](P p) { return averaged(p); }},
       {"Muon", [](P p) { return Muon(p); }},
       {"Muon rms",
        [](P p) {
@@ -95,6 +129,17 @@ TEST_CASE("20 steps of each optimiser are PyTorch's") {
     }
     checkParameters(params, name, "after");
   }
+}
+
+TEST_CASE("ASGD averages parameters as PyTorch does") {
+  std::vector<Parameter> params = start();
+  ASGD optimizer = averaged(params);
+  for (int step = 0; step < 20; ++step)
+    optimizer.step(gradients(step, params.size()));
+  const StateDict state = optimizer.state_dict();
+  for (size_t i = 0; i < params.size(); ++i)
+    checkClose(state.at("state." + std::to_string(i) + ".ax"), cases().at("ASGD mean").at(numbered("average", i)),
+               1e-10, "average " + std::to_string(i));
 }
 
 TEST_CASE("an optimiser goes on from its state dict") {

@@ -157,6 +157,13 @@ TEST_CASE("optimisers refuse more options that make no sense") {
   CHECK_ERROR(optim::SGD(params, {.momentum = 0.9, .dampening = kNaN}), "dampening");
   CHECK_ERROR(optim::RMSprop(params, {.alpha = 2}), "alpha", "[0, 1]");
   CHECK_ERROR(optim::Adagrad(params, {.lr_decay = -1}), "lr_decay");
+  CHECK_ERROR(optim::Adadelta(params, {.rho = 1.5}), "rho must lie in [0, 1]");
+  CHECK_ERROR(optim::Adamax(params, {.betas = {1, 0.9}}), "betas");
+  CHECK_ERROR(optim::NAdam(params, {.momentum_decay = -1}), "momentum_decay");
+  CHECK_ERROR(optim::RAdam(params, {.eps = -1}), "eps");
+  CHECK_ERROR(optim::Rprop(params, {.etas = {0.5, 0.9}}), "etas");
+  CHECK_ERROR(optim::Rprop(params, {.step_sizes = {1, 0.1}}), "step_sizes");
+  CHECK_ERROR(optim::ASGD(params, {.lambd = -1}), "lambd");
   CHECK_ERROR(optim::Adagrad(params, {.initial_accumulator_value = kNaN}), "initial_accumulator_value");
   CHECK_ERROR(optim::Adafactor(params, {.beta2_decay = 1}), "beta2_decay");
   CHECK_ERROR(optim::Adafactor(params, {.d = 0.5}), "d must be at least 1");

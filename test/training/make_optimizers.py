@@ -13,6 +13,7 @@ from torch import optim
 from torch.optim import lr_scheduler as lrs
 from torch_values import rand, write
 
+torch.set_default_dtype(torch.float64)  # that of slots of one number
 FOLDER = pathlib.Path(__file__).parent
 START = [rand(3, 4), rand(5)]
 GRADIENTS = [[rand(3, 4), rand(5)] for _ in range(20)]
@@ -20,7 +21,7 @@ cases = {"common": {f"w.{i}": w for i, w in enumerate(START)} |
                    {f"grad.{s}.{i}": g for s, list_ in enumerate(GRADIENTS) for i, g in enumerate(list_)}}
 
 
-def run(name, make, count=2):
+def run(name, make, count=2, slots={}):
     params = [torch.nn.Parameter(w.clone()) for w in START[:count]]
     optimizer = make(params)
     tensors = {}
@@ -30,6 +31,7 @@ def run(name, make, count=2):
         optimizer.step()
         if step == 9:
             tensors |= {f"after10.{i}": p.detach().clone() for i, p in enumerate(params)}
+    tensors |= {f"{kept}.{i}": optimizer.state[p][slot] for slot, kept in slots.items() for i, p in enumerate(params)}
     cases[name] = tensors | {f"after.{i}": p for i, p in enumerate(params)}
 
 
@@ -68,6 +70,21 @@ def rules():
     run("Adafactor", lambda p: optim.Adafactor(p))
     run("Adafactor decay", lambda p: optim.Adafactor(p, 0.05, beta2_decay=-0.6, eps=(1e-6, 1e-2), d=1.5,
                                                       weight_decay=0.1))
+    run("Adadelta", lambda p: optim.Adadelta(p))
+    run("Adadelta decay", lambda p: optim.Adadelta(p, 0.5, rho=0.8, eps=1e-4, weight_decay=0.1))
+    run("Adamax", lambda p: optim.Adamax(p))
+    run("Adamax decay", lambda p: optim.Adamax(p, 0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1))
+    run("NAdam", lambda p: optim.NAdam(p))
+    run("NAdam decay", lambda p: optim.NAdam(p, 0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1, momentum_decay=0.02,
+                                             decoupled_weight_decay=True))
+    run("RAdam", lambda p: optim.RAdam(p))
+    run("RAdam decay", lambda p: optim.RAdam(p, 0.05, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1,
+                                             decoupled_weight_decay=True, maximize=True))
+    run("Rprop", lambda p: optim.Rprop(p))
+    run("Rprop sizes", lambda p: optim.Rprop(p, 0.05, etas=(0.3, 1.5), step_sizes=(0.02, 0.2), maximize=True))
+    run("ASGD", lambda p: optim.ASGD(p))
+    run("ASGD mean", lambda p: optim.ASGD(p, 0.05, lambd=0.1, alpha=0.6, t0=5, weight_decay=0.1),
+        slots={"ax": "average"})
     narrow = torch.Tensor.to
     torch.Tensor.to = lambda x, *a, **k: x.clone() if k.get("dtype") == torch.bfloat16 else narrow(x, *a, **k)
     run("Muon", lambda p: optim.Muon(p), count=1)  # in f64, although torch's iteration uses bf16

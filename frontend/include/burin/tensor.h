@@ -149,7 +149,7 @@ public:
 
 #include "burin/tensor_methods.h"
 
-#include "burin/tensor/composed_methods.h"
+#include "burin/tensor/methods/composed.h"
 
   // ---- properties under PyTorch's names
   int64_t ndimension(Location where = Location::current()) const { return rank(where); }
@@ -211,19 +211,9 @@ public:
   /// undefined, replaces the gradient. As torch.Tensor.register_hook.
   void register_hook(std::function<Tensor(const Tensor &gradient)> hook, Location where = Location::current()) const;
 
-  // ---- in-place operators and methods: assign a new value of the same shape and element type. Return the handle
-  Tensor &add_(const detail::Operand &other) & { return *this += other; }
-  Tensor &sub_(const detail::Operand &other) & { return *this -= other; }
-  Tensor &mul_(const detail::Operand &other) & { return *this *= other; }
-  Tensor &div_(const detail::Operand &other) & { return *this /= other; }
-  /// All elements become `value`, 0, or those of `source`, which broadcasts and is converted.
-  Tensor &fill_(const detail::Operand &value) &;
-  Tensor &zero_(Location where = Location::current()) &;
-  Tensor &copy_(const detail::Operand &source) &;
-  Tensor &clamp_(const Tensor &low, const Tensor &high, Location where = Location::current()) &;
-  Tensor &masked_fill_(const Tensor &mask, const Tensor &value, Location where = Location::current()) &;
-  /// set(indices, value), or with `accumulate`, adds it.
-  Tensor &index_put_(const Indices &indices, const detail::Operand &value, bool accumulate = false) &;
+#include "burin/tensor/methods/in_place.h"
+
+  // ---- in-place operators: as the in-place methods
   Tensor &operator+=(const detail::Operand &) &;
   Tensor &operator-=(const detail::Operand &) &;
   Tensor &operator*=(const detail::Operand &) &;
@@ -258,6 +248,9 @@ private:
       return scalarFloat(double(value));
   }
   static Tensor scalarBool(bool), scalarInt(int64_t), scalarFloat(double);
+  /// Assigns the result of an in-place operator or method, `op`, converted to the element type; throws if it does not
+  /// fit.
+  Tensor &assign(const char *op, const Tensor &result, const Location &where);
   static Tensor fromSize(const Dim &size, const Location &where);
   Tensor swapped(int64_t axis1, int64_t axis2, const Location &where) const;
   Tensor sliced(int64_t axis, const Dim &from, const std::optional<Dim> &to, int64_t step, const Location &where) const;

@@ -335,12 +335,6 @@ Tensor &Tensor::copy_(const detail::Operand &source) & {
   const TensorSpec mine = spec(where);
   return *this = source.tensor.to(mine.dtype, where).broadcast_to(mine.shape, where);
 }
-Tensor &Tensor::clamp_(const Tensor &low, const Tensor &high, Location where) & {
-  return *this = clamp(low, high, where).to(dtype(where), where);
-}
-Tensor &Tensor::masked_fill_(const Tensor &mask, const Tensor &value, Location where) & {
-  return *this = masked_fill(mask, value, where);
-}
 Tensor &Tensor::index_put_(const Indices &indices, const detail::Operand &value, bool accumulate) & {
   return accumulate ? *this = index_put(indices, value, true) : set(indices, value);
 }

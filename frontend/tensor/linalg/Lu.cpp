@@ -118,5 +118,11 @@ SlogdetResult slogdet(const Tensor &A, Location where) {
   return {made[0].to(A.dtype()), made[1].to(A.dtype())};
 }
 
+Tensor logdet(const Tensor &A, Location where) {
+  const Call call("logdet", where);
+  const SlogdetResult parts = slogdet(A);
+  return burin::where(parts.sign < 0, NAN, parts.logabsdet);
+}
+
 } // namespace burin::linalg
 // NOLINTEND(readability-identifier-naming)

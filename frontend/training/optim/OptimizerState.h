@@ -133,6 +133,18 @@ template <class Options> struct Rule : Optimizer::State {
       require(isAmount(o.eps), "eps must be finite and not negative");
     if constexpr (requires { o.alpha; })
       require(o.alpha >= 0 && o.alpha <= 1, "alpha must lie in [0, 1]");
+    if constexpr (requires { o.rho; })
+      require(o.rho >= 0 && o.rho <= 1, "rho must lie in [0, 1]");
+    if constexpr (requires { o.momentum_decay; })
+      require(isAmount(o.momentum_decay), "momentum_decay must be finite and not negative");
+    if constexpr (requires { o.etas; })
+      require(o.etas.first > 0 && o.etas.first < 1 && o.etas.second > 1 && std::isfinite(o.etas.second),
+              "the first of etas must lie in (0, 1), the second must be larger than 1");
+    if constexpr (requires { o.step_sizes; })
+      require(isAmount(o.step_sizes.first) && o.step_sizes.first <= o.step_sizes.second,
+              "step_sizes must not be negative, and the second not less than the first");
+    if constexpr (requires { o.lambd; })
+      require(isAmount(o.lambd) && isAmount(o.t0), "lambd and t0 must be finite and not negative");
     if constexpr (requires { o.initial_accumulator_value; })
       require(isAmount(o.lr_decay) && isAmount(o.initial_accumulator_value),
               "lr_decay and initial_accumulator_value must be finite and not negative");

@@ -10,6 +10,7 @@ namespace burin::nn {
 /// min(max(x, 0), 6). Source: torch.nn.ReLU6.
 struct BURIN_API ReLU6 : Module {
   explicit ReLU6(Location where = Location::current());
+  explicit ReLU6(bool, Location where = Location::current()) : ReLU6(where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
 /// ELU, scaled so that activations keep zero mean and unit variance. Source: Klambauer et al. 2017, torch.nn.SELU.

@@ -58,11 +58,12 @@ BURIN_API Tensor orthogonal(const Shape &shape, double gain = 1, DType dtype = f
 // ---- the same for a parameter, which gets the value, with PyTorch's names: torch.nn.init.xavier_uniform_ and so on
 
 inline Tensor uniform_(Parameter parameter, double low = 0, double high = 1, Location where = Location::current()) {
-  return burin::detail::filled(parameter, uniform(parameter.shape(), low, high, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, init::uniform(parameter.shape(), low, high, parameter.dtype(), where), where);
 }
 inline Tensor normal_(Parameter parameter, double mean = 0, double deviation = 1,
                       Location where = Location::current()) {
-  return burin::detail::filled(parameter, normal(parameter.shape(), mean, deviation, parameter.dtype(), where), where);
+  return burin::detail::filled(parameter, init::normal(parameter.shape(), mean, deviation, parameter.dtype(), where),
+                               where);
 }
 inline Tensor trunc_normal_(Parameter parameter, double mean = 0, double deviation = 1, double low = -2,
                             double high = 2, Location where = Location::current()) {

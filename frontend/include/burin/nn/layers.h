@@ -337,16 +337,18 @@ struct BURIN_API AdaptiveAvgPool3d : AdaptiveAvgPoolNd {
   explicit AdaptiveAvgPool3d(IntList output, Location where = Location::current());
 };
 
-// ---- activations and shapes
+// ---- activations and shapes. The flag that some take is PyTorch's `inplace`, without effect, as tensors never change
 
 /// max(x, 0). Source: torch.nn.ReLU.
 struct BURIN_API ReLU : Module {
   explicit ReLU(Location where = Location::current());
+  explicit ReLU(bool, Location where = Location::current()) : ReLU(where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
 /// x for x > 0, negative_slope · x otherwise. Source: torch.nn.LeakyReLU.
 struct BURIN_API LeakyReLU : Module {
   explicit LeakyReLU(double negative_slope = 0.01, Location where = Location::current());
+  LeakyReLU(double negative_slope, bool, Location where = Location::current()) : LeakyReLU(negative_slope, where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   double negative_slope;
 };
@@ -365,6 +367,7 @@ struct BURIN_API GELU : Module {
 /// x · sigmoid(x). Source: torch.nn.SiLU.
 struct BURIN_API SiLU : Module {
   explicit SiLU(Location where = Location::current());
+  explicit SiLU(bool, Location where = Location::current()) : SiLU(where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
 /// 1 / (1 + exp(-x)). Source: torch.nn.Sigmoid.
@@ -386,6 +389,7 @@ struct BURIN_API Softplus : Module {
 /// x · min(max(x + 3, 0), 6) / 6. Source: Howard et al. 2019, torch.nn.Hardswish.
 struct BURIN_API Hardswish : Module {
   explicit Hardswish(Location where = Location::current());
+  explicit Hardswish(bool, Location where = Location::current()) : Hardswish(where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
 /// min(max(x / 6 + 1/2, 0), 1). Source: torch.nn.Hardsigmoid.

@@ -33,17 +33,53 @@ public:
   /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
   // ---- in-place methods and operators: those of Tensor, and set() of the result. Return the parameter
-  Parameter &operator+=(const detail::Operand &other) { return change(&Tensor::operator+=, other); }
-  Parameter &operator-=(const detail::Operand &other) { return change(&Tensor::operator-=, other); }
-  Parameter &operator*=(const detail::Operand &other) { return change(&Tensor::operator*=, other); }
-  Parameter &operator/=(const detail::Operand &other) { return change(&Tensor::operator/=, other); }
-  Parameter &add_(const detail::Operand &other) { return *this += other; }
-  Parameter &sub_(const detail::Operand &other) { return *this -= other; }
-  Parameter &mul_(const detail::Operand &other) { return *this *= other; }
-  Parameter &div_(const detail::Operand &other) { return *this /= other; }
-  Parameter &fill_(const detail::Operand &value) { return change(&Tensor::fill_, value); }
+  Parameter &operator+=(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x += y; });
+  }
+  Parameter &operator-=(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x -= y; });
+  }
+  Parameter &operator*=(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x *= y; });
+  }
+  Parameter &operator/=(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x /= y; });
+  }
+  Parameter &add_(const detail::Operand &y) { return *this += y; }
+  Parameter &sub_(const detail::Operand &y) { return *this -= y; }
+  Parameter &mul_(const detail::Operand &y) { return *this *= y; }
+  Parameter &div_(const detail::Operand &y) { return *this /= y; }
+  Parameter &add_(const Tensor &y, const Tensor &alpha, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.add_(y, alpha, where); });
+  }
+  Parameter &sub_(const Tensor &y, const Tensor &alpha, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.sub_(y, alpha, where); });
+  }
+  Parameter &fill_(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x.fill_(y); });
+  }
   Parameter &zero_(Location where = Location::current()) { return fill_({0, where}); }
-  Parameter &copy_(const detail::Operand &source) { return change(&Tensor::copy_, source); }
+  Parameter &copy_(const detail::Operand &y) {
+    return apply(y.where, [&](Tensor &x) { x.copy_(y); });
+  }
+  Parameter &clamp_(const Tensor &low, const Tensor &high, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.clamp_(low, high, where); });
+  }
+  Parameter &lerp_(const Tensor &end, const Tensor &weight, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.lerp_(end, weight, where); });
+  }
+  Parameter &addcmul_(const Tensor &a, const Tensor &b, double value = 1, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.addcmul_(a, b, value, where); });
+  }
+  Parameter &addcdiv_(const Tensor &a, const Tensor &b, double value = 1, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.addcdiv_(a, b, value, where); });
+  }
+  Parameter &uniform_(double low = 0, double high = 1, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.uniform_(low, high, where); });
+  }
+  Parameter &normal_(double mean = 0, double deviation = 1, Location where = Location::current()) {
+    return apply(where, [&](Tensor &x) { x.normal_(mean, deviation, where); });
+  }
 
   /// Makes this parameter and its copies the same variable as `other`, of the same shape: one value, one gradient, one
   /// parameter for optimisers. state_dict() lists it under both names. Call it before optimisers and jitted functions
@@ -54,7 +90,7 @@ public:
   /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
   void requires_grad_(bool on, Location where = Location::current());
   operator Tensor() const { return value(); }
-  /// Those of the value.
+  // ---- those of the value; `->` has all methods of tensors: weight->median()
   Shape shape() const { return value().shape(); }
   Shape sizes() const { return shape(); }
   Size size(int64_t axis, Location where = Location::current()) const { return value().size(axis, where); }
@@ -62,6 +98,40 @@ public:
   int64_t dim() const { return value().rank(); }
   DType dtype() const { return value().dtype(); }
   Tensor grad(Location where = Location::current()) const { return value().grad(where); }
+  Tensor detach(Location where = Location::current()) const { return value().detach(where); }
+  template <Arithmetic T = double> T item(Location where = Location::current()) const { return value().item<T>(where); }
+  Tensor operator[](const Indices &indices) const { return value()[indices]; }
+  template <class... Rest> Tensor operator()(const detail::FirstIndex &first, const Rest &...rest) const {
+    return value()(first, rest...);
+  }
+  Tensor to(DType dtype, Location where = Location::current()) const { return value().to(dtype, where); }
+  Tensor t(Location where = Location::current()) const { return value().t(where); }
+  Tensor view(const Shape &shape, Location where = Location::current()) const { return value().reshape(shape, where); }
+  Tensor reshape(const Shape &shape, Location where = Location::current()) const {
+    return value().reshape(shape, where);
+  }
+  Tensor flatten(int64_t start = 0, int64_t end = -1, Location where = Location::current()) const {
+    return value().flatten(start, end, where);
+  }
+  Tensor unsqueeze(const IntList &axes, Location where = Location::current()) const {
+    return value().unsqueeze(axes, where);
+  }
+  Tensor expand(const Shape &shape, Location where = Location::current()) const { return value().expand(shape, where); }
+  Tensor abs(Location where = Location::current()) const { return value().abs(where); }
+  Tensor exp(Location where = Location::current()) const { return value().exp(where); }
+  Tensor square(Location where = Location::current()) const { return value().square(where); }
+  Tensor pow(const Tensor &exponent, Location where = Location::current()) const {
+    return value().pow(exponent, where);
+  }
+  Tensor sum(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const {
+    return value().sum(std::move(axes), keepdims, where);
+  }
+  Tensor mean(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const {
+    return value().mean(std::move(axes), keepdims, where);
+  }
+  Tensor norm(double p = 2, Axes axes = {}, bool keepdims = false, Location where = Location::current()) const {
+    return value().norm(p, std::move(axes), keepdims, where);
+  }
   bool requires_grad() const { return value().requires_grad(); }
   auto operator->() const {
     struct Held {
@@ -74,7 +144,13 @@ public:
 private:
   friend class Generator;
   friend class nn::Module;
-  Parameter &change(Tensor &(Tensor::*method)(const detail::Operand &)&, const detail::Operand &other);
+  /// Sets the value that `change` makes of it.
+  Parameter &apply(const Location &where, auto change) {
+    Tensor changed = value();
+    change(changed);
+    set(changed, where);
+    return *this;
+  }
   const std::shared_ptr<detail::Cell> &variable() const;
   const void *id() const;
   std::shared_ptr<detail::Cell> cell; // to be used by variable(), which follows ties

@@ -72,6 +72,9 @@ BURIN_API Tensor uniform(const Shape &shape, double low, double high, DType dtyp
 BURIN_API Tensor randn(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f32,
                         Location where = Location::current());
+/// One number per element of the broadcast shape of both. As torch.normal.
+BURIN_API Tensor normal(const Tensor &mean, const Tensor &deviation, Location where = Location::current());
+BURIN_API Tensor bernoulli(const Tensor &probability, Location where = Location::current());
 inline Tensor randint(int64_t high, const Shape &shape, DType dtype = i64, Location where = Location::current());
 BURIN_API Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype = i64,
                          Location where = Location::current());

@@ -192,6 +192,105 @@ public:
   void add_param_group(ParamGroup<LionOptions> group, Location where = Location::current());
 };
 
+/// Options of Adadelta. `rho` is the decay rate of the means of squares, to which eps is added.
+struct AdadeltaOptions {
+  double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
+};
+/// Source: Zeiler 2012, torch.optim.Adadelta.
+class BURIN_API Adadelta : public Optimizer {
+public:
+  explicit Adadelta(std::vector<Parameter> params, AdadeltaOptions options = {}, Location where = Location::current())
+      : Adadelta({{std::move(params), options}}, where) {}
+  explicit Adadelta(std::vector<ParamGroup<AdadeltaOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdadeltaOptions> group, Location where = Location::current());
+};
+
+/// Options of Adamax, which divides by the decayed maximum of the gradient's magnitude, plus eps.
+struct AdamaxOptions {
+  double lr = 2e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool maximize = false;
+};
+/// Source: Kingma and Ba 2014, section 7.1, torch.optim.Adamax.
+class BURIN_API Adamax : public Optimizer {
+public:
+  explicit Adamax(std::vector<Parameter> params, AdamaxOptions options = {}, Location where = Location::current())
+      : Adamax({{std::move(params), options}}, where) {}
+  explicit Adamax(std::vector<ParamGroup<AdamaxOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdamaxOptions> group, Location where = Location::current());
+};
+
+/// Options of NAdam. `decoupled_weight_decay` scales the parameter as AdamW does.
+struct NAdamOptions {
+  double lr = 2e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false, maximize = false;
+};
+/// Adam with Nesterov's momentum. Source: Dozat 2016, torch.optim.NAdam.
+class BURIN_API NAdam : public Optimizer {
+public:
+  explicit NAdam(std::vector<Parameter> params, NAdamOptions options = {}, Location where = Location::current())
+      : NAdam({{std::move(params), options}}, where) {}
+  explicit NAdam(std::vector<ParamGroup<NAdamOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<NAdamOptions> group, Location where = Location::current());
+};
+
+/// Options of RAdam. `decoupled_weight_decay` scales the parameter as AdamW does.
+struct RAdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool decoupled_weight_decay = false, maximize = false;
+};
+/// Adam with a rectified variance. Source: Liu et al. 2019, torch.optim.RAdam.
+class BURIN_API RAdam : public Optimizer {
+public:
+  explicit RAdam(std::vector<Parameter> params, RAdamOptions options = {}, Location where = Location::current())
+      : RAdam({{std::move(params), options}}, where) {}
+  explicit RAdam(std::vector<ParamGroup<RAdamOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<RAdamOptions> group, Location where = Location::current());
+};
+
+/// Options of Rprop. A step size shrinks by the first of `etas` when the sign of the gradient changes, else grows by
+/// the second, within `step_sizes`. The first step size is lr, later changes of which have no effect.
+struct RpropOptions {
+  double lr = 1e-2;
+  std::pair<double, double> etas = {0.5, 1.2}, step_sizes = {1e-6, 50};
+  bool maximize = false;
+};
+/// Source: Riedmiller and Braun 1993, torch.optim.Rprop.
+class BURIN_API Rprop : public Optimizer {
+public:
+  explicit Rprop(std::vector<Parameter> params, RpropOptions options = {}, Location where = Location::current())
+      : Rprop({{std::move(params), options}}, where) {}
+  explicit Rprop(std::vector<ParamGroup<RpropOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<RpropOptions> group, Location where = Location::current());
+};
+
+/// Options of ASGD. The learning rate falls as lr / (1 + lambd · lr · t)^alpha; from step t0 on, the state "ax" is the
+/// mean of the parameter's values.
+struct AsgdOptions {
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0;
+  bool maximize = false;
+};
+/// Source: Polyak and Juditsky 1992, torch.optim.ASGD.
+class BURIN_API ASGD : public Optimizer {
+public:
+  explicit ASGD(std::vector<Parameter> params, AsgdOptions options = {}, Location where = Location::current())
+      : ASGD({{std::move(params), options}}, where) {}
+  explicit ASGD(std::vector<ParamGroup<AsgdOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AsgdOptions> group, Location where = Location::current());
+};
+
 /// Options of Adafactor. `d` limits the root mean square of an update; `eps` are the lower bounds of squares and of the
 /// root mean square of a parameter.
 struct AdafactorOptions {

@@ -50,6 +50,8 @@ BURIN_API Tensor lu_solve(const Tensor &LU, const Tensor &pivots, const Tensor &
 BURIN_API Tensor det(const Tensor &A, Location where = Location::current());
 /// Sign (0 for singular matrices) and logarithm of the determinant's magnitude. As torch.linalg.slogdet.
 BURIN_API SlogdetResult slogdet(const Tensor &A, Location where = Location::current());
+/// The logarithm of the determinant: -inf for 0, NaN if it is negative. As torch.logdet.
+BURIN_API Tensor logdet(const Tensor &A, Location where = Location::current());
 /// X with A · X = B for square A [..., n, n]; B [..., n, k], or [..., n] if it has the shape of A without its last
 /// dimension or is a vector. Batches broadcast. A singular matrix is an error, in a traced function of the run;
 /// solve_ex reports it instead. As torch.linalg.solve, solve_ex. Gradient: Giles 2008.
