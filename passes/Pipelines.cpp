@@ -92,6 +92,7 @@ public:
     add(options.gpusAlone ? createReadSlicesPass() : nullptr);
     // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
+    add(createMergeDimensionsPass());
     verify(createVerifyKernelsPass());
     // Kernels are final, so the last use of each value is known.
     add(createInPlaceResultsPass());

@@ -99,6 +99,39 @@ def ReadSlicesPass : Pass<"burin-read-slices", "::mlir::ModuleOp"> {
   }];
 }
 
+def MergeDimensionsPass : Pass<"burin-merge-dimensions", "::mlir::ModuleOp"> {
+  let summary = "Merges neighbouring dimensions in kernels that move elements";
+  let description = [{
+    Dimensions that follow one another in all values of a kernel's body, and that no op treats apart, become one: a
+    concatenation of channels moves runs of whole images then, instead of rows. Elementwise kernels need no such pass,
+    as the loops over their iteration space are merged anyway.
+
+    Before:
+    ```mlir
+    func.func @join(%x: tensor<2x3x4x5xf32>, %y: tensor<2x6x4x5xf32>) -> tensor<2x9x4x5xf32> {
+      %0 = burin.kernel "concat"(%arg2 = %x, %arg3 = %y) : (tensor<2x3x4x5xf32>, tensor<2x6x4x5xf32>) -> tensor<2x9x4x5xf32> {
+        %1 = burin.concat %arg2, %arg3 {axis = 1 : i64} : (tensor<2x3x4x5xf32>, tensor<2x6x4x5xf32>) -> tensor<2x9x4x5xf32>
+        burin.yield %1 : tensor<2x9x4x5xf32>
+      }
+      return %0 : tensor<2x9x4x5xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @join(%arg0: tensor<2x3x4x5xf32>, %arg1: tensor<2x6x4x5xf32>) -> tensor<2x9x4x5xf32> {
+      %0 = burin.kernel "concat"(%arg2 = %arg0, %arg3 = %arg1) : (tensor<2x3x4x5xf32>, tensor<2x6x4x5xf32>) -> tensor<2x9x4x5xf32> {
+        %1 = burin.reshape %arg2 {shape = [2, 60]} : (tensor<2x3x4x5xf32>) -> tensor<2x60xf32>
+        %2 = burin.reshape %arg3 {shape = [2, 120]} : (tensor<2x6x4x5xf32>) -> tensor<2x120xf32>
+        %3 = burin.concat %1, %2 {axis = 1 : i64} : (tensor<2x60xf32>, tensor<2x120xf32>) -> tensor<2x180xf32>
+        %4 = burin.reshape %3 {shape = [2, 9, 4, 5]} : (tensor<2x180xf32>) -> tensor<2x9x4x5xf32>
+        burin.yield %4 : tensor<2x9x4x5xf32>
+      }
+      return %0 : tensor<2x9x4x5xf32>
+    }
+    ```
+  }];
+}
+
 def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleOp"> {
   let summary = "Replaces composites in kernels by reductions and elementwise ops";
   let description = [{
