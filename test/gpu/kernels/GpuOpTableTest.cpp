@@ -66,7 +66,8 @@ Row narrowTiles() {
   for (const Row &row : contractionRows())
     if (row.op == "matmul") {
       Row narrow = row;
-      narrow.types = {bf16, i8}, narrow.examples = manyTiles;
+      narrow.types = isLong() ? std::vector<DType>{bf16, i8} : std::vector<DType>{bf16};
+      narrow.examples = manyTiles;
       return narrow;
     }
   throw std::runtime_error("no row of products");
@@ -77,7 +78,7 @@ struct Registered {
     for (const Row *row : allRows())
       add(*row, row->op, kAmpere, isOfContraction(*row) ? kSixth : kThird);
     static const Row narrow = narrowTiles(), attention = attentionByWarpgroups();
-    add(narrow, "matmul in narrow tiles on sm_90a", kHopper, {2});
+    add(narrow, "matmul in narrow tiles on sm_90a", kHopper);
     add(attention, attention.op + " on sm_90a", kHopper);
     static std::deque<Row> hopper, tf32, bf16x3;
     for (const Row &row : contractionRows()) {

@@ -250,7 +250,7 @@ bool areSame(const Tensors &x, const Tensors &y) {
   return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
 }
 
-constexpr int kManyPlaces = 16, kTakenOfMany = 8;
+constexpr int kManyPlaces = 8, kTakenOfMany = 4;
 
 /// Takes away one place after the other; returns how many there are, by what they are. Each is reported, or changes
 /// results, unless no thread comes there: LLVM copies code to paths that these sizes do not take. Of many places that

@@ -169,6 +169,8 @@ TEST_CASE("assembly: attention of few rows", "[gpu]") {
   for (DType dtype : {bf16, f32})
     for (int64_t columns : {64, 80, 128, 256})
       for (int64_t rows : {1, 4, 16}) {
+        if (dtype == f32 && columns < 256 && !isLong())
+          continue;
         specs.push_back({dtype, {8, rows, columns}});
         specs.push_back({dtype, {8, columns == 80 ? Dim(600) : Dim("keys"), columns}});
       }
@@ -180,7 +182,7 @@ TEST_CASE("assembly: attention of few rows", "[gpu]") {
       results.push_back(scaled_dot_product_attention(x[i], x[i + 1], x[i + 1]));
     return results;
   };
-  checkKernels(trace(rows, specs), 25, kMostRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+  checkKernels(trace(rows, specs), isLong() ? 25 : 16, kMostRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
 }
 
 TEST_CASE("assembly: products and convolutions in tf32 and bf16x3", "[gpu]") {
