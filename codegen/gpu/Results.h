@@ -8,16 +8,18 @@ struct GpuResults {
   GpuResults() = default;
   GpuResults(mlir::Block &body, const passes::IterationSpace &, ArrayRef<Value> results);
 
-  /// Values of the space and the pointers of their results.
+  /// Values that the kernel yields, without reshapes, each with the pointer of its result.
   SmallVector<std::pair<Value, Value>> stored;
-  /// Computes all values before the first store, which may overwrite memory that others are computed from. A value
-  /// without some dimensions of the space is stored where these are 0, so that no two threads store the same element.
+  /// Computes the values of a thread before its first store, which may overwrite an element that another of them reads:
+  /// a result may share the memory of an input. A value without some dimensions of the space is stored where these are
+  /// 0, so that no two threads store the same element.
   void write(PointEmitter &) const;
 };
 
-/// Whether all operands and results are aligned to 16 bytes, the size of a thread's loads and stores.
+/// An i1 of the running kernel: whether all operands and results are aligned to 16 bytes, the size of a thread's loads
+/// and stores.
 Value operandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
-/// Tells LLVM that they are, from here on.
+/// Tells LLVM that all of them are, in the code from here on: for a branch under operandsAligned().
 void assumeOperandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 
 } // namespace burin::codegen

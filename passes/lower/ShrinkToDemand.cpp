@@ -16,7 +16,8 @@ namespace {
 
 bool isPool(Operation *op) { return isa_and_nonnull<MaxPoolOp, AvgPoolOp>(op); }
 
-/// The windows of a pooling layer or contraction; dimensions of its input from `first` on.
+/// The windows of a pooling layer or contraction. They slide along the dimensions of its input from `first` on: along
+/// `first` by strides[0], and so on.
 struct Windows {
   size_t first;
   ArrayRef<int64_t> kernel, strides, dilations, padding;
@@ -24,7 +25,7 @@ struct Windows {
   static std::optional<Windows> of(Operation *op) {
     auto pool = [](auto op) -> std::optional<Windows> {
       if (op.getCeilMode() || op.getLayout() != "nhwc")
-        return std::nullopt;
+        return std::nullopt; // these pools read all of their input
       return Windows{1, op.getKernel(), op.getStrides(), op.getDilations(), op.getPadding()};
     };
     return llvm::TypeSwitch<Operation *, std::optional<Windows>>(op)
@@ -36,16 +37,19 @@ struct Windows {
   }
 
   int64_t low(size_t i) const { return padding.empty() ? 0 : padding[i]; }
-  /// Extent of the windows of `count` results in a dimension, padding at its end included.
+  /// How many elements of the input, from its first in a dimension, the windows of `count` results cover; more than it
+  /// has if they reach into the padding at its end.
   int64_t reach(size_t i, int64_t count) const {
     return (count - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - low(i);
   }
   /// The shape of the part of `input` that results of shape `result` need.
   Shape partRead(Shape input, const Shape &result) const {
-    for (size_t i = 0; i < kernel.size(); ++i)
-      if (Dim &size = input[first + i], count = result[first + i];
-          size.isStatic() && count.isStatic() && count.value() > 0 && reach(i, count.value()) > 0)
+    for (size_t i = 0; i < kernel.size(); ++i) {
+      Dim &size = input[first + i];
+      const Dim &count = result[first + i];
+      if (size.isStatic() && count.isStatic() && count.value() > 0 && reach(i, count.value()) > 0)
         size = std::min(size.value(), reach(i, count.value()));
+    }
     return input;
   }
   /// The padding with which an input of shape `input` gives results of shape `result`.
@@ -74,7 +78,7 @@ public:
       op->dropAllReferences();
     for (Operation *op : replaced)
       op->erase();
-    for (Operation *op : repeated)
+    for (Operation *op : broadcasts)
       if (op->use_empty())
         op->erase();
   }
@@ -106,9 +110,15 @@ private:
       Value input = op->getOperand(0);
       return windows && canCrop(input, windows->partRead(shapeOf(input), to));
     }
-    return op->hasTrait<ir::Elementwise>() &&
-           llvm::any_of(op->getOperands(), [&](Value x) { return canCrop(x, to); }) &&
-           llvm::all_of(op->getOperands(), [&](Value x) { return isRepeated(x, to) || canCrop(x, to); });
+    if (!op->hasTrait<ir::Elementwise>())
+      return false;
+    bool hasContraction = false; // each operand is visited once: its own operands are, too
+    for (Value x : op->getOperands())
+      if (canCrop(x, to))
+        hasContraction = true;
+      else if (!isBroadcast(x, to))
+        return false;
+    return hasContraction;
   }
 
   /// Ops that have been replaced are not counted.
@@ -118,7 +128,7 @@ private:
   }
 
   /// Whether `v` is a broadcast along all cropped dimensions.
-  bool isRepeated(Value v, const Shape &to) {
+  bool isBroadcast(Value v, const Shape &to) {
     if (v.getDefiningOp<FullOp>())
       return true;
     auto broadcast = v.getDefiningOp<BroadcastToOp>();
@@ -147,13 +157,14 @@ private:
     if (std::optional<Windows> windows = Windows::of(op))
       state.attributes.set("padding", b.getDenseI64ArrayAttr(windows->paddingFor(shapeOf(operands[0]), to)));
     Operation *smaller = b.create(state);
-    (isa<BroadcastToOp, FullOp>(op) ? repeated : replaced).insert(op);
+    (isa<BroadcastToOp, FullOp>(op) ? broadcasts : replaced).insert(op);
     cropInput(smaller);
     return done[v] = smaller->getResult(0);
   }
 
   func::FuncOp function;
-  llvm::SetVector<Operation *> replaced, repeated; // the latter may have other users
+  llvm::SetVector<Operation *> replaced;   // ops whose only user has got a smaller one
+  llvm::SetVector<Operation *> broadcasts; // broadcasts and constants that have got a smaller one; may have other users
   llvm::DenseMap<Value, Value> done;
 };
 

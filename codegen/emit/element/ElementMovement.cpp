@@ -57,16 +57,16 @@ Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
     return k.compare(CmpIPredicate::slt, x, y);
   };
   Value isAbove = isBelow(k.sub(from, k.constant(1)), first), isUnder = isBelow(last, to);
-  if (k.constantOf(isUnder) || k.constantOf(isAbove) == 0)
-    std::swap(isAbove, isUnder);
   if (auto known = k.constantOf(isAbove)) // a true i1 is -1
     return *known ? isUnder : isAbove;
+  if (auto known = k.constantOf(isUnder))
+    return *known ? isAbove : isUnder;
   return arith::AndIOp::create(k.b, k.loc, isAbove, isUnder);
 }
 
 /// Number of ops emitted for an element of `v`; ops that are used at several places count as often.
 int64_t ElementEmitter::codeOf(Value v) {
-  constexpr int64_t kMost = int64_t(1) << 20;
+  constexpr int64_t kMost = int64_t(1) << 20; // a value that each level uses twice would overflow
   Operation *op = v.getDefiningOp();
   if (!op || memoryOf(v))
     return 1;
@@ -135,7 +135,7 @@ Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   if (isCheap && isInsideAll)
     return element(pad.getX(), inner);
   bool hasLanes = llvm::any_of(at, [](const Index &i) { return !i.uniform(); });
-  if (!isCheap || !allInside || !hasLanes)
+  if (!isCheap || !hasLanes)
     return paddedAnywhere(pad, at);
   return either(
       allInside, dtypeOf(pad.getX()), [&] { return element(pad.getX(), inner); },
@@ -146,7 +146,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
   Shape from = shapeOf(pad.getX());
   SmallVector<Index> inner;
   Value inside;
-  auto require = [&](Value condition) {
+  auto andAlso = [&](Value condition) {
     if (!inside) {
       inside = condition;
       return;
@@ -177,7 +177,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
     if (gap) {
       // Only every (gap + 1)-th position has an element.
       Value zero = k.constant(0), spread = k.constant(gap + 1);
-      require(inRange(i, zero, k.mul(size, spread)));
+      andAlso(inRange(i, zero, k.mul(size, spread)));
       Index quotient, remainder;
       if (i.uniform()) {
         remainder = {k.rem(i.base, spread)};
@@ -187,17 +187,17 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
         remainder = {{}, 0, arith::RemSIOp::create(k.b, k.loc, lanes, by)};
         quotient = {{}, 0, arith::DivSIOp::create(k.b, k.loc, lanes, by)};
       }
-      require(inRange(remainder, zero, k.constant(1)));
+      andAlso(inRange(remainder, zero, k.constant(1)));
       i = quotient;
     } else if (low > 0 || high > 0) {
-      require(inRange(i, k.constant(0), size));
+      andAlso(inRange(i, k.constant(0), size));
     }
     // Uniform positions are loaded regardless of the mask, so they must be valid.
     inner.push_back(i.uniform() && (low > 0 || high > 0 || gap) ? clampIndex(i, size) : i);
   }
   if (!inside)
     return element(pad.getX(), inner);
-  // A scalar condition does not keep lanes from loading what an empty tensor lacks.
+  // If x may be empty, the clamped positions are invalid, too: each lane needs its own condition to load nothing.
   if (lowerBound(elements(from)).value_or(0) < 1)
     inside = k.broadcast(inside, k.width);
   Value fill = padding(pad);
@@ -319,12 +319,12 @@ Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
   size_t rank = shapeOf(indices).size();
   Index i = takenAt(op, take ? at.slice(axis, rank) : at);
   SmallVector<Index> inner(at);
-  if (take)
+  if (take) {
     inner.erase(inner.begin() + axis, inner.begin() + axis + rank);
-  if (take)
     inner.insert(inner.begin() + axis, i);
-  else
+  } else {
     inner[axis] = i;
+  }
   return element(x, inner);
 }
 

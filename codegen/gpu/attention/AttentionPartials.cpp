@@ -14,7 +14,7 @@ constexpr int64_t kFewThreads = 128; // of a block
 constexpr int64_t kTogether = 4;     // parts that such a thread loads at once
 
 AttentionPartials::AttentionPartials(const KernelEmission &kernel, ScaledDotProductAttentionOp op)
-    : AttentionSides(kernel.e, op), shared(passes::rowsOfSharedKeys(op)), rowCount(shared.rows),
+    : AttentionOperands(kernel.e, op), shared(passes::rowsOfSharedKeys(op)), rowCount(shared.rows),
       p(kernel.e, *kernel.space), body(kernel.body), results(kernel.results),
       slotColumns((width.value() + kColumns - 1) / kColumns * kColumns) {}
 

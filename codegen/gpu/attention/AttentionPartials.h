@@ -4,12 +4,12 @@
 // (GpuLaunch::group) joins the parts, which have passed through scratch memory. All orders depend on sizes alone.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/gpu/attention/AttentionSides.h"
+#include "codegen/gpu/attention/AttentionOperands.h"
 #include "passes/kernels/families/GpuFamilies.h"
 
 namespace burin::codegen {
 
-class AttentionPartials : protected AttentionSides {
+class AttentionPartials : protected AttentionOperands {
 protected:
   AttentionPartials(const KernelEmission &, ir::ScaledDotProductAttentionOp);
 

@@ -1,17 +1,17 @@
 // Products of tiles of attention's operands by FMA: 256 threads of a block form a square, and each computes 4 rows and
 // 4 columns of a tile of 64 by 64. Operands pass through shared memory, as f32.
 #pragma once
-#include "codegen/gpu/attention/AttentionSides.h"
+#include "codegen/gpu/attention/AttentionOperands.h"
 
 namespace burin::codegen {
 
-class AttentionTiles : protected AttentionSides {
+class AttentionTiles : protected AttentionOperands {
 protected:
   static constexpr int64_t kSide = 16, kThreads = kSide * kSide;
   static constexpr int64_t kOwn = 4;             // rows of a thread, and columns of its vector
   static constexpr int64_t kTile = kSide * kOwn; // rows, and columns, of a tile
 
-  template <class Op> AttentionTiles(ElementEmitter &e, Op op) : AttentionSides(e, op) { allocate(); }
+  template <class Op> AttentionTiles(ElementEmitter &e, Op op) : AttentionOperands(e, op) { allocate(); }
   /// Sets `thread`, `ownRow` and `ownColumn`.
   void placeThread();
 

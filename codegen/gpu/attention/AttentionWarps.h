@@ -2,17 +2,17 @@
 // are sums of matrix instructions: element 4 * n + 2 * half + i of a lane is in row 8 * half, column 8 * n + i.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/gpu/attention/AttentionSides.h"
+#include "codegen/gpu/attention/AttentionOperands.h"
 #include "codegen/gpu/contraction/TensorCore.h"
 
 namespace burin::codegen {
 
-class AttentionWarps : protected AttentionSides {
+class AttentionWarps : protected AttentionOperands {
 protected:
   static constexpr int64_t kWarpRows = 16, kHalves = 2;
   static constexpr int64_t kColumns = 8, kSteps = 16; // columns and summed elements of one matrix instruction
 
-  template <class Op> AttentionWarps(ElementEmitter &e, Op op) : AttentionSides(e, op), dtype(query.memory.dtype) {}
+  template <class Op> AttentionWarps(ElementEmitter &e, Op op) : AttentionOperands(e, op), dtype(query.memory.dtype) {}
   /// Sets `thread`, `lane` and `ownRow`; the warps have the rows from `firstRow` on, in order.
   void placeThread(Value index);
 

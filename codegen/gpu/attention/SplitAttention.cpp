@@ -319,7 +319,7 @@ private:
       Value sees = t.exist[u];
       if (isCausal)
         sees = both(sees, isBelow(t.keys[u], k.add(row, k.constant(1))));
-      x = shown(product(x, factor), t.masks.empty() ? Value() : t.masks[size_t(r) * all.size() + u], sees);
+      x = applyMask(product(x, factor), t.masks.empty() ? Value() : t.masks[size_t(r) * all.size() + u], sees);
     }
     return all;
   }

@@ -32,19 +32,19 @@ public:
     SmallVector<int> outer(parallel);
     bool blocked = !lanesReduce && !parallel.empty();
     if (blocked) {
-      chooseWalk();
-      outer.truncate(outer.size() - walked.size());
+      chooseVectorDims();
+      outer.truncate(outer.size() - vectorDims.size());
     }
     Dim tasks = 1;
     for (int d : outer)
       tasks = tasks * space[d];
     int64_t block = reduced.empty() ? mapBlock() : columnBlock();
-    Dim blocks = blocked ? ceildiv(elements(walked), block) : Dim(1);
+    Dim blocks = blocked ? ceildiv(elements(vectorDims), block) : Dim(1);
     tasks = tasks * blocks;
-    bool isAlone = upperBound(tasks).value_or(INT64_MAX) < kRowsTogether;
+    bool hasFewTasks = upperBound(tasks).value_or(INT64_MAX) < kRowsTogether;
     auto run = [&] {
       Value rest = k.lo;
-      if (lanesReduce && !isAlone) {
+      if (lanesReduce && !hasFewTasks) {
         rest = takeTogether(kRowsTogether);
         if (overlaps())
           runOverlapped(outer);
@@ -63,7 +63,7 @@ public:
     SmallVector<std::pair<Value, Value>> large = streamedResults();
     if (large.empty()) {
       run();
-      return {tasks, scratchBytes, text() + how(isAlone, blocked, block)};
+      return {tasks, scratchBytes, text() + scheduleText(hasFewTasks, blocked, block)};
     }
     ownScratch = scratchBytes;
     if (lanesReduce && reducesExpensive)
@@ -76,13 +76,14 @@ public:
       k.fence();
     });
     k.unless(aligned, [&] { e.scoped(run); });
-    return {tasks, scratchBytes, text() + how(isAlone, blocked, block) + "  results past the caches, where aligned\n"};
+    return {tasks, scratchBytes,
+            text() + scheduleText(hasFewTasks, blocked, block) + "  results past the caches, where aligned\n"};
   }
 
 private:
   /// Text for `--emit schedule`: how tasks are computed.
-  std::string how(bool isAlone, bool blocked, int64_t block) const {
-    std::string rows = isAlone ? "1 row" : std::to_string(kRowsTogether) + " rows";
+  std::string scheduleText(bool hasFewTasks, bool blocked, int64_t block) const {
+    std::string rows = hasFewTasks ? "1 row" : std::to_string(kRowsTogether) + " rows";
     return lanesReduce ? "  tasks of a row, " + rows + " together\n"
            : blocked   ? "  tasks of " + std::to_string(block) + " elements\n"
                        : "  one task\n";
@@ -94,7 +95,7 @@ private:
   Value firstEnd;    // end of the first tasks of the groups
   Value apart, step; // distance of tasks in a group; of consecutive groups
 
-  /// Sets them for groups of `count` tasks; returns the first remaining task.
+  /// Sets firstEnd, apart and step for groups of `count` tasks; returns the first remaining task.
   Value takeTogether(int64_t count) {
     Value together = k.constant(count), part = k.div(k.sub(k.hi, k.lo), together);
     Value rest = k.add(k.lo, k.mul(part, together));
@@ -138,7 +139,7 @@ private:
 
   void runRows(Value first, int64_t count, ArrayRef<int> outer) {
     beginRows(first, count, outer, k.scratch);
-    scoped([&] { pointOf(); });
+    scoped([&] { computePoint(); });
   }
 
   // ---- rows whose results are stored while the next ones are reduced
@@ -193,17 +194,17 @@ private:
     }
   }
 
-  /// Runs all tasks from `first` on. Symbolic rows that turn out to be one block need no block's position, so that
-  /// their bounds are computed once.
+  /// Runs all tasks from `first` on. If a row of symbolic size has one block when the kernel runs, a second copy of the
+  /// loop does without the number of the block, and computes the bounds of rows once.
   void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
     if (blocks.isStatic() || outer.empty() || !isSmall())
-      return runBlocksInOrder(first, outer, blocks, block, blocks == Dim(1));
+      return runBlockTasks(first, outer, blocks, block, blocks == Dim(1));
     Value isOne = k.compare(arith::CmpIPredicate::eq, k.dim(blocks), k.constant(1));
-    k.when(isOne, [&] { runBlocksInOrder(first, outer, blocks, block, true); });
-    k.unless(isOne, [&] { runBlocksInOrder(first, outer, blocks, block, false); });
+    k.when(isOne, [&] { runBlockTasks(first, outer, blocks, block, true); });
+    k.unless(isOne, [&] { runBlockTasks(first, outer, blocks, block, false); });
   }
 
-  void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block, bool isOne) {
+  void runBlockTasks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block, bool isOne) {
     Shape sizes; // of the outer dimensions, and the number of blocks
     for (int d : outer)
       sizes.push_back(space[d]);
@@ -214,11 +215,11 @@ private:
       for (size_t i = 0; i < outer.size(); ++i)
         place[outer[i]] = {at[i]};
       Value number = isOne ? k.constant(0) : at.back();
-      e.scoped([&] { pieces.choose(place, outer, [&] { columns(place, number, block); }); });
+      e.scoped([&] { pieces.choose(place, outer, [&] { emitColumns(place, number, block); }); });
     });
   }
 
-  /// Whether the code of a row may be emitted several times.
+  /// Whether the code of a row may be emitted several times: random numbers are long code.
   bool isSmall() const {
     constexpr int64_t kMost = 16; // ops
     return std::distance(body.begin(), body.end()) <= kMost && llvm::none_of(body, [](Operation &op) {
@@ -230,54 +231,54 @@ private:
   /// The dimensions that vectors run along: the last one, and, if it does not fill vectors well, the ones before it as
   /// if merged. Vectors are then computed in groups of `period`, after which the lane positions repeat, so that each
   /// vector of the group has constant lane positions.
-  Shape walked;
+  Shape vectorDims;
   int64_t period = 1;    // vectors per group
   int64_t blockUnit = 1; // tasks are a multiple of so many elements, which are whole groups on all targets
 
-  void chooseWalk() {
+  void chooseVectorDims() {
     constexpr int64_t kLongest = 8; // group, in vectors of taskWidth
     constexpr double kWellFilled = 0.8;
     size_t last = parallel.size() - 1;
-    walked = {space[parallel[last]]};
+    vectorDims = {space[parallel[last]]};
     blockUnit = taskWidth;
     int64_t inner = 1;
-    while (reduced.empty() && last > 0 && walked[0].isStatic()) {
-      inner *= walked[0].value();
+    while (reduced.empty() && last > 0 && vectorDims[0].isStatic()) {
+      inner *= vectorDims[0].value();
       int64_t whole = llvm::divideCeil(inner, taskWidth) * taskWidth, repeat = std::lcm(inner, taskWidth);
       if (inner == 0 || double(inner) >= kWellFilled * double(whole) || repeat > kLongest * taskWidth)
         break;
       period = std::lcm(inner, vectorWidth) / vectorWidth;
       blockUnit = repeat;
-      walked.insert(walked.begin(), space[parallel[--last]]);
+      vectorDims.insert(vectorDims.begin(), space[parallel[--last]]);
     }
   }
 
-  /// Moves to element i of the walked dimensions, or to the vector that begins there.
+  /// Moves to element i of the vectorDims dimensions, or to the vector that begins there.
   void moveAlong(SmallVectorImpl<Index> &point, Value i) {
-    size_t first = parallel.size() - walked.size();
-    for (auto [n, index] : llvm::enumerate(e.delinearize({i, k.width > 1 ? 1 : 0}, walked)))
+    size_t first = parallel.size() - vectorDims.size();
+    for (auto [n, index] : llvm::enumerate(e.delinearize({i, k.width > 1 ? 1 : 0}, vectorDims)))
       point[parallel[first + n]] = index;
   }
 
-  /// The largest block size up to kMapBlock that divides the walked dimensions, unless that is small.
+  /// The largest block size up to kMapBlock that divides the vectorDims dimensions, unless that is small.
   int64_t mapBlock() {
     const int64_t unit = blockUnit, most = kMapBlock / unit * unit;
-    if (!elements(walked).isStatic())
+    if (!elements(vectorDims).isStatic())
       return most;
-    int64_t size = elements(walked).value(), block = std::min(size, most) / unit * unit;
+    int64_t size = elements(vectorDims).value(), block = std::min(size, most) / unit * unit;
     while (block > kMapBlock / 4 && size % block)
       block -= unit;
     return block > kMapBlock / 4 ? block : most;
   }
   bool blocksAreEven(int64_t block) {
-    int64_t size = elements(walked).value();
+    int64_t size = elements(vectorDims).value();
     return size <= block || size % block == 0;
   }
 
   /// Computes the blocks of several tasks, all of equal size, interleaved by vectors.
   void runBlocks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
     begin(kBlocksTogether, k.scratch);
-    int64_t size = std::min(elements(walked).value(), block);
+    int64_t size = std::min(elements(vectorDims).value(), block);
     Value count = k.dim(blocks);
     auto beginning = [&](SmallVectorImpl<Index> &point, Value task) {
       place(point, k.div(task, count), outer);
@@ -314,8 +315,8 @@ private:
         return {};
       bytes += elements(shape).value() * int64_t(byteWidth(dtypeOf(value)));
     }
-    bool allOfIt = lanesReduce || fullResults.empty();
-    return bytes >= k.target.machine.streamFromBytes && allOfIt ? candidates : SmallVector<std::pair<Value, Value>>();
+    bool areAll = lanesReduce || fullResults.empty();
+    return bytes >= k.target.machine.streamFromBytes && areAll ? candidates : SmallVector<std::pair<Value, Value>>();
   }
 
   Value allAligned(ArrayRef<std::pair<Value, Value>> stored) {
@@ -330,7 +331,7 @@ private:
   // ---- parallel points
   /// Number of accumulators of a column; 0 if vectors of columns are reduced one at a time.
   int64_t accumulatorsOfColumn() {
-    if (walked.empty() || reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
+    if (vectorDims.empty() || reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
       return 0;
     int64_t accumulators = 1;
     for (auto &level : levels) {
@@ -342,7 +343,7 @@ private:
     return accumulators;
   }
 
-  /// The size of groups of at most `most` into which so many vectors are divided evenly.
+  /// Splits `vectors` into groups of at most `most`, as equal as possible; returns the size of a group.
   static int64_t evenGroup(int64_t vectors, int64_t most) {
     vectors = std::max<int64_t>(vectors, 1);
     return llvm::divideCeil(vectors, llvm::divideCeil(vectors, most));
@@ -354,8 +355,8 @@ private:
     if (!accumulators)
       return kColumnBlock;
     int64_t vectors = std::max<int64_t>(kColumnVectors / accumulators, 1);
-    if (walked[0].isStatic())
-      vectors = evenGroup(walked[0].value() / taskWidth, vectors);
+    if (vectorDims[0].isStatic())
+      vectors = evenGroup(vectorDims[0].value() / taskWidth, vectors);
     return vectors > 1 ? vectors * taskWidth : kColumnBlock;
   }
 
@@ -367,11 +368,12 @@ private:
       return 1;
     const int64_t registers = k.target.tileRows * k.target.tileVectors * 2 / 3; // two thirds of those of contractions
     const int64_t most = std::max<int64_t>(registers / accumulators, 1);
-    return walked[0].isStatic() ? evenGroup(std::min(walked[0].value(), columnBlock()) / vectorWidth, most) : most;
+    return vectorDims[0].isStatic() ? evenGroup(std::min(vectorDims[0].value(), columnBlock()) / vectorWidth, most)
+                                    : most;
   }
 
   /// Computes `count` vectors of columns from `i` on.
-  void vectors(ArrayRef<Index> place, Value i, int64_t count, Value mask, int64_t lanes) {
+  void emitVectors(ArrayRef<Index> place, Value i, int64_t count, Value mask, int64_t lanes) {
     begin(count, k.scratch);
     k.width = lanes;
     e.mask = mask;
@@ -379,13 +381,13 @@ private:
       row.p.point.assign(place.begin(), place.end());
       moveAlong(row.p.point, k.add(i, k.constant(row.number * lanes)));
     }
-    scoped([&] { pointOf(); });
+    scoped([&] { computePoint(); });
     e.mask = {};
     k.width = 1;
   }
 
-  void columns(ArrayRef<Index> place, Value blockIndex, int64_t block) {
-    Dim extent = elements(walked);
+  void emitColumns(ArrayRef<Index> place, Value blockIndex, int64_t block) {
+    Dim extent = elements(vectorDims);
     Value size = k.dim(extent), from = k.mul(blockIndex, k.constant(block));
     Value to = k.minimum(k.add(from, k.constant(block)), size);
     if (auto known = k.constantOf(size); known && *known <= block) {
@@ -400,12 +402,12 @@ private:
       k.loop(from, whole, step, visit);
       from = whole;
     };
-    // 16, 12, 8, 6, 4, 3, 2: most widths take one or two walks, which read whole lines of several rows.
+    // 16, 12, 8, 6, 4, 3, 2: most widths take one or two loops, each of which reads whole cache lines of several rows.
     auto fewer = [](int64_t count) { return llvm::isPowerOf2_64(uint64_t(count)) ? count * 3 / 4 : count * 2 / 3; };
     const int64_t group = together * vectorWidth;
     const bool areWhole = extent.isStatic() && block % group == 0; // groups of a task; the last task may have a rest
     for (int64_t count = together; count > 1; count = areWhole ? 1 : fewer(count))
-      steps(count, [&](Value i) { vectors(place, i, count, {}, vectorWidth); });
+      steps(count, [&](Value i) { emitVectors(place, i, count, {}, vectorWidth); });
     if (together > 1 && block % group == 0 && isMultipleOf(extent, group)) // nothing is left
       return;
     if (period == 1) {
@@ -417,24 +419,24 @@ private:
                    .stored = narrowest,
                    .mayRepeat = reduced.empty() && !k.sharesMemory(),
                    .varies = reduced.empty() && isSmall()};
-      auto visit = [&](Value i, int64_t lanes, Value mask) { vectors(place, i, 1, mask, lanes); };
-      return walked.size() == 1 && pieces.areSeveral(parallel.back()) ? pieces.walk(parallel.back(), row, visit)
-                                                                      : eachVector(k, row, visit);
+      auto visit = [&](Value i, int64_t lanes, Value mask) { emitVectors(place, i, 1, mask, lanes); };
+      return vectorDims.size() == 1 && pieces.areSeveral(parallel.back()) ? pieces.walk(parallel.back(), row, visit)
+                                                                          : eachVector(k, row, visit);
     }
     steps(period, [&](Value i) {
       for (int64_t n = 0; n < period; ++n)
-        vectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {}, vectorWidth);
+        emitVectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {}, vectorWidth);
     });
     if (isMultipleOf(extent, period * vectorWidth))
       return;
     for (int64_t n = 0; n < period; ++n) {
       Value at = k.add(from, k.constant(n * vectorWidth));
       k.when(k.compare(arith::CmpIPredicate::slt, at, to),
-             [&] { vectors(place, at, 1, tailMask(at, extent), vectorWidth); });
+             [&] { emitVectors(place, at, 1, tailMask(at, extent), vectorWidth); });
     }
   }
 
-  void pointOf() {
+  void computePoint() {
     reducePoint();
     writeRows();
   }

@@ -8,18 +8,18 @@ using namespace burin::ir;
 namespace burin::codegen {
 
 GpuLaunch GradientBlocks::emit(int64_t tileRows, int64_t threads, Emit ofQueries, Emit ofKeys) {
-  const Dim queryTiles = ceildiv(sides.rows, tileRows), keyTiles = ceildiv(sides.keys, tileRows);
-  const Dim queryBlocks = sides.heads * queryTiles, keyBlocks = sides.heads * keyTiles;
+  const Dim queryTiles = ceildiv(operands.rows, tileRows), keyTiles = ceildiv(operands.keys, tileRows);
+  const Dim queryBlocks = operands.heads * queryTiles, keyBlocks = operands.heads * keyTiles;
   const Dim group = max(queryBlocks, keyBlocks); // so that each group is one launch
   auto firstOf = [&](Value block, const Dim &tiles) {
     head = k.div(block, k.dim(tiles));
-    sides.goToHead(head);
+    operands.goToHead(head);
     return k.mul(k.rem(block, k.dim(tiles)), k.constant(tileRows));
   };
-  k.when(sides.isBelow(k.lo, k.dim(queryBlocks)),
-         [&] { sides.e.scoped([&] { ofQueries(firstOf(k.lo, queryTiles)); }); });
-  k.unless(sides.isBelow(k.lo, k.dim(group)),
-           [&] { sides.e.scoped([&] { ofKeys(firstOf(k.sub(k.lo, k.dim(group)), keyTiles)); }); });
+  k.when(operands.isBelow(k.lo, k.dim(queryBlocks)),
+         [&] { operands.e.scoped([&] { ofQueries(firstOf(k.lo, queryTiles)); }); });
+  k.unless(operands.isBelow(k.lo, k.dim(group)),
+           [&] { operands.e.scoped([&] { ofKeys(firstOf(k.sub(k.lo, k.dim(group)), keyTiles)); }); });
   return {.blocks = group + keyBlocks,
           .threads = threads,
           .scratchOfThread = (tileRows * RowState::kBytes + threads - 1) / threads,
@@ -28,13 +28,13 @@ GpuLaunch GradientBlocks::emit(int64_t tileRows, int64_t threads, Emit ofQueries
 
 /// Scratch memory has an array of all rows for each number of a state.
 SmallVector<Value> GradientBlocks::statePlaces(Value row) {
-  Value place = k.add(k.mul(head, k.dim(sides.rows)), row);
-  const Dim rows = sides.heads * sides.rows;
+  Value place = k.add(k.mul(head, k.dim(operands.rows)), row);
+  const Dim rows = operands.heads * operands.rows;
   return {place, k.add(place, k.dim(rows)), k.add(place, k.dim(rows * 2))};
 }
 
 RowState GradientBlocks::load(Value row) {
-  SmallVector<Value> places = statePlaces(k.minimum(row, k.sub(k.dim(sides.rows), k.constant(1))));
+  SmallVector<Value> places = statePlaces(k.minimum(row, k.sub(k.dim(operands.rows), k.constant(1))));
   auto number = [&](size_t i) { return k.load({k.scratch, DType::f32, {}}, {places[i]}, 1, {}); };
   return {number(0), number(1), number(2)};
 }
@@ -46,20 +46,20 @@ void GradientBlocks::store(Value row, const RowState &state) {
 }
 
 Value GradientBlocks::shiftOf(Value top) {
-  return select(sides.scalar(top) == -INFINITY, sides.scalar(sides.number(0)), sides.scalar(top)).value();
+  return select(operands.scalar(top) == -INFINITY, operands.scalar(operands.number(0)), operands.scalar(top)).value();
 }
 
 RowState GradientBlocks::stateOf(Value top, Value weights, Value products) {
-  Scalar total = sides.scalar(weights);
-  Scalar inverse = select(total == 0, sides.scalar(sides.number(0)), 1 / total); // a row that sees no key
-  return {shiftOf(top), inverse.value(), (sides.scalar(products) * inverse).value()};
+  Scalar total = operands.scalar(weights);
+  Scalar inverse = select(total == 0, operands.scalar(operands.number(0)), 1 / total); // a row that sees no key
+  return {shiftOf(top), inverse.value(), (operands.scalar(products) * inverse).value()};
 }
 
 Value GradientBlocks::placeOf(Part part, Value row, Value column) {
-  const Dim &rows = sides.rows, &keys = sides.keys;
+  const Dim &rows = operands.rows, &keys = operands.keys;
   const Dim first = part == Part::OfQueries ? Dim(0) : part == Part::OfKeys ? rows : rows + keys;
   Value all = k.add(k.add(k.mul(head, k.dim(rows + keys * 2)), k.dim(first)), row);
-  return k.add(k.mul(all, k.dim(sides.width)), column);
+  return k.add(k.mul(all, k.dim(operands.width)), column);
 }
 
 } // namespace burin::codegen

@@ -8,7 +8,7 @@
 // results do not depend on the order in which blocks run.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/gpu/attention/AttentionSides.h"
+#include "codegen/gpu/attention/AttentionOperands.h"
 
 namespace burin::codegen {
 
@@ -21,7 +21,8 @@ struct RowState {
 class GradientBlocks {
 public:
   /// `result`: the memory of the op's result, with the gradients of queries, keys and values joined along the rows.
-  GradientBlocks(AttentionSides &sides, Value result) : sides(sides), k(sides.k), result{result, sides.type, {}} {}
+  GradientBlocks(AttentionOperands &operands, Value result)
+      : operands(operands), k(operands.k), result{result, operands.type, {}} {}
 
   using Emit = llvm::function_ref<void(Value first)>;
   /// `ofQueries`, `ofKeys`: emit the work of a block whose rows begin at `first`, of the current head.
@@ -39,7 +40,7 @@ public:
   /// Position of an element in the result.
   Value placeOf(Part, Value row, Value column);
 
-  AttentionSides &sides;
+  AttentionOperands &operands;
   KernelBuilder &k;
   const Memory result;
 

@@ -7,10 +7,10 @@
 
 namespace burin::codegen {
 
-class AttentionSides {
+class AttentionOperands {
 public:
-  AttentionSides(ElementEmitter &, ir::ScaledDotProductAttentionOp);
-  AttentionSides(ElementEmitter &, ir::AttentionGradientOp);
+  AttentionOperands(ElementEmitter &, ir::ScaledDotProductAttentionOp);
+  AttentionOperands(ElementEmitter &, ir::AttentionGradientOp);
 
   /// Sets the head; `head` is its row-major number in the leading dimensions.
   void goToHead(Value head);
@@ -18,12 +18,14 @@ public:
   Value rowStart(const StridedMemory &, Value row);
   /// Factor of the scores.
   Value scale();
-  /// Applies the mask to `lanes` adjacent scaled scores of a row; -inf where the row may not see the key.
-  Value masked(Value score, Value row, Value key, int64_t lanes);
+  /// Applies mask and causality to the scaled scores of a row and `lanes` adjacent keys; -inf where the row may not see
+  /// a key.
+  Value masked(Value score, Value row, Value firstKey, int64_t lanes);
   /// The element of the mask for a row and a key of the current head, which exist.
-  Value maskAt(Value row, Value key);
-  /// Scaled scores with elements of the mask; -inf where `sees` is false. Both may be null.
-  Value shown(Value score, Value element, Value sees);
+  Value maskAt(Value row, Value keyIndex);
+  /// Adds an element of a float mask to a scaled score, or makes it -inf where one of a bool mask is false, and where
+  /// `sees` is false. `element` and `sees` may be null.
+  Value applyMask(Value score, Value element, Value sees);
   /// Upper bound of the keys that rows before `end` may see.
   Value keysBefore(Value end);
   Value number(double c) { return mlir::arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
@@ -37,19 +39,19 @@ public:
   const bool isCausal;
   const double givenScale; // 0: 1 / sqrt(depth)
   DType type;              // of the result
-  Shape shape;
-  size_t leading; // number of leading dimensions: heads
+  Shape shape;             // [..., L, V] of the attention's result, or [..., L, E] of the query for its gradient
+  size_t leading;          // number of leading dimensions: heads
   Dim heads = 1, rows, width, keys, depth;
   StridedMemory query, key, value;
-  SmallVector<Index> at; // position in the result
+  SmallVector<Index> at; // an index per dimension of `shape`
 
 private:
-  /// `shape`: that of the attention's result.
-  template <class Op> AttentionSides(ElementEmitter &, Op, Shape shape);
-  SmallVector<Index> maskPlace(Value row, Value key, int64_t lanes);
+  template <class Op> AttentionOperands(ElementEmitter &, Op, Shape shape);
+  SmallVector<Index> maskPlace(Value row, Value firstKey, int64_t lanes);
 };
 
-/// The larger of two numbers. It may drop a NaN, which makes its own weight, and so the sum, NaN.
+/// The larger of two scores; y if x is NaN. A NaN that is dropped here still makes the sum of weights NaN, through
+/// exp(x - largest).
 Value largerOf(KernelBuilder &, Value x, Value y);
 
 } // namespace burin::codegen

@@ -1,4 +1,4 @@
-#include "codegen/gpu/attention/AttentionSides.h"
+#include "codegen/gpu/attention/AttentionOperands.h"
 #include "codegen/scalar/Elementwise.h"
 #include "codegen/scalar/math/Math.h"
 #include <cmath>
@@ -8,13 +8,13 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-/// The memory of an operand, or, if it joins several tensors, of the first rows.
+/// The memory of an operand, or of its first rows if it joins several tensors: SplitAttention.cpp reads the others.
 static StridedMemory firstRowsOf(ElementEmitter &e, Value v) {
   return e.stridedMemoryOf(passes::rowsViewsOf(v)[0].view);
 }
 
 template <class Op>
-AttentionSides::AttentionSides(ElementEmitter &e, Op op, Shape of)
+AttentionOperands::AttentionOperands(ElementEmitter &e, Op op, Shape of)
     : e(e), k(e.k), result(op.getResult()), mask(op.getMask()), isCausal(op.getIsCausal()),
       givenScale(op.getScale().convertToDouble()), type(dtypeOf(op.getResult())), shape(std::move(of)),
       leading(shape.size() - 2), rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
@@ -24,19 +24,19 @@ AttentionSides::AttentionSides(ElementEmitter &e, Op op, Shape of)
     heads = heads * shape[d];
 }
 
-AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op)
-    : AttentionSides(e, op, shapeOf(op.getResult())) {}
+AttentionOperands::AttentionOperands(ElementEmitter &e, ScaledDotProductAttentionOp op)
+    : AttentionOperands(e, op, shapeOf(op.getResult())) {}
 
-AttentionSides::AttentionSides(ElementEmitter &e, AttentionGradientOp op)
-    : AttentionSides(e, op, shapeOf(op.getQuery())) {}
+AttentionOperands::AttentionOperands(ElementEmitter &e, AttentionGradientOp op)
+    : AttentionOperands(e, op, shapeOf(op.getQuery())) {}
 
-void AttentionSides::goToHead(Value head) { placeHead(k, ArrayRef(shape).take_front(leading), head, at); }
+void AttentionOperands::goToHead(Value head) { placeHead(k, ArrayRef(shape).take_front(leading), head, at); }
 
-Value AttentionSides::rowStart(const StridedMemory &s, Value row) {
+Value AttentionOperands::rowStart(const StridedMemory &s, Value row) {
   return rowStartOf(k, s, ArrayRef(at).take_front(leading), row);
 }
 
-Value AttentionSides::scale() {
+Value AttentionOperands::scale() {
   if (givenScale != 0)
     return number(givenScale);
   if (depth.isStatic())
@@ -45,25 +45,25 @@ Value AttentionSides::scale() {
   return (1 / sqrt(scalar(size))).value();
 }
 
-Value AttentionSides::keysBefore(Value end) { return isCausal ? k.minimum(k.dim(keys), end) : k.dim(keys); }
+Value AttentionOperands::keysBefore(Value end) { return isCausal ? k.minimum(k.dim(keys), end) : k.dim(keys); }
 
-SmallVector<Index> AttentionSides::maskPlace(Value row, Value key, int64_t lanes) {
+SmallVector<Index> AttentionOperands::maskPlace(Value row, Value firstKey, int64_t lanes) {
   Shape sizes = shapeOf(mask);
   SmallVector<Index> place(at);
   place[leading] = {row};
-  place[leading + 1] = {key, lanes > 1 ? 1 : 0};
-  place.erase(place.begin(), place.end() - sizes.size());
+  place[leading + 1] = {firstKey, lanes > 1 ? 1 : 0};
+  place.erase(place.begin(), place.end() - sizes.size()); // the mask broadcasts from the right
   for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] == Dim(1))
       place[d] = {k.constant(0)};
   return place;
 }
 
-Value AttentionSides::maskAt(Value row, Value key) {
-  return e.scoped([&] { return e.element(mask, maskPlace(row, key, 1)); });
+Value AttentionOperands::maskAt(Value row, Value keyIndex) {
+  return e.scoped([&] { return e.element(mask, maskPlace(row, keyIndex, 1)); });
 }
 
-Value AttentionSides::shown(Value score, Value element, Value sees) {
+Value AttentionOperands::applyMask(Value score, Value element, Value sees) {
   if (element && isFloat(dtypeOf(mask)))
     score = arith::AddFOp::create(k.b, k.loc, score, castLanes(k.b, k.loc, element, dtypeOf(mask), DType::f32));
   else if (element)
@@ -72,15 +72,16 @@ Value AttentionSides::shown(Value score, Value element, Value sees) {
   return sees ? arith::SelectOp::create(k.b, k.loc, sees, score, hidden).getResult() : score;
 }
 
-Value AttentionSides::masked(Value score, Value row, Value key, int64_t lanes) {
-  auto below = [&](Value end) { return lanes == 1 ? isBelow(key, end) : k.below(key, end, lanes); };
+Value AttentionOperands::masked(Value score, Value row, Value firstKey, int64_t lanes) {
+  auto below = [&](Value end) { return lanes == 1 ? isBelow(firstKey, end) : k.below(firstKey, end, lanes); };
   Value isThere = below(k.dim(keys)), sees = isThere, element;
   if (isCausal)
     sees = arith::AndIOp::create(k.b, k.loc, sees, below(k.add(row, k.constant(1))));
   if (mask) {
-    SmallVector<Index> place = maskPlace(row, key, lanes);
+    SmallVector<Index> place = maskPlace(row, firstKey, lanes);
     element = e.zeroOf(dtypeOf(mask));
-    // One element is read whatever the mask of lanes says, and rows of the tile may lie beyond the last one.
+    // Two branches: a tile may have rows beyond the last one, and an element that all lanes share is loaded regardless
+    // of e.mask.
     element = k.when(isBelow(row, k.dim(rows)), {k.broadcast(element, lanes)}, [&]() -> SmallVector<Value> {
       k.width = lanes;
       e.mask = lanes > 1 ? isThere : Value();
@@ -95,7 +96,7 @@ Value AttentionSides::masked(Value score, Value row, Value key, int64_t lanes) {
       return {k.broadcast(found, lanes)};
     })[0];
   }
-  return shown(score, element, sees);
+  return applyMask(score, element, sees);
 }
 
 Value largerOf(KernelBuilder &k, Value x, Value y) {
