@@ -1,4 +1,5 @@
-// Element rules of ops that select by position: pad, concat, take, gather, tril, triu, pack.
+// Element rules of ops that select by position: pad, concat, take, gather, tril, triu, pack; and what they share:
+// conditions on indices, branches for vectors that need no masks, and errors of indices out of range.
 #include "codegen/emit/element/ElementEmitter.h"
 
 using namespace mlir;

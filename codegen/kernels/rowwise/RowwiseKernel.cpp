@@ -20,7 +20,8 @@ using passes::kColumnBlock;
 using passes::kColumnVectors;
 using passes::kMapBlock;
 
-/// Number of elementwise tasks that are interleaved if results are streamed.
+/// Number of elementwise tasks that are interleaved if results are streamed: gelu of 131072x768 takes .84 of the time
+/// of tasks one by one, and .76 on two threads.
 constexpr int64_t kBlocksTogether = 4;
 
 class RowwiseKernel : ReductionLoops {
