@@ -92,7 +92,6 @@ public:
     add(options.gpusAlone ? createReadSlicesPass() : nullptr);
     // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
-    add(createMergeDimensionsPass());
     verify(createVerifyKernelsPass());
     // Kernels are final, so the last use of each value is known.
     add(createInPlaceResultsPass());
@@ -104,6 +103,8 @@ public:
       add(createLimitMemoryPass(options.memory));
       add(createInPlaceResultsPass());
     }
+    // Loops with as few dimensions as possible, once it is known which kernels overwrite an operand element by element.
+    add(createMergeDimensionsPass());
   }
 
 private:

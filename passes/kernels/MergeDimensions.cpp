@@ -76,7 +76,7 @@ private:
   }
 
   void constrain(Operation *op) {
-    if (isView(op))
+    if (isa<ReshapeOp>(op))
       return constrainView(op);
     const bool isPointwise =
         op->hasTrait<ir::Elementwise>() && op->getNumResults() == 1 && !isa<CheckOp>(op) &&
