@@ -1,6 +1,5 @@
 // Merges neighbouring dimensions in the bodies of kernels that move elements: those that no op of the body treats
 // apart. Loops have fewer and longer dimensions then, and less arithmetic on indices.
-#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
@@ -210,35 +209,27 @@ public:
   void run() {
     Block &body = kernel.getBody().front();
     OpBuilder b(kernel.getContext());
-    // All shapes and attributes are those before the change until the end.
-    for (Operation &op : body.without_terminator())
+    GraphBuilder g(b, kernel.getLoc());
+    for (Operation &op : body.without_terminator()) // all are looked at before the first one changes
       change(&op);
     Operation *yield = body.getTerminator();
-    b.setInsertionPoint(yield);
-    for (OpOperand &operand : yield->getOpOperands())
-      if (auto shape = shapes.find(operand.get()); shape != shapes.end())
-        operand.set(reshapeOp(b, operand.get(), shapeOf(operand.get())));
     b.setInsertionPointToStart(&body);
     for (BlockArgument argument : body.getArguments())
-      if (const Shape merged = boundaries.mergedShape(argument); merged != shapeOf(argument)) {
-        Value view = reshapeOp(b, argument, merged);
+      if (Value view = g.reshape(argument, boundaries.mergedShape(argument)); view != argument)
         argument.replaceUsesWithIf(
             view, [&](OpOperand &use) { return use.getOwner() != yield && use.getOwner() != view.getDefiningOp(); });
-      }
+    const auto yielded = llvm::map_to_vector(yield->getOperands(), [](Value v) { return shapeOf(v); });
     for (auto &[value, shape] : shapes)
       value.setType(tensorType(b.getContext(), {dtypeOf(value), shape}));
     for (auto &[op, attributes] : changed)
       for (NamedAttribute attribute : attributes)
         op->setAttr(attribute.getName(), attribute.getValue());
+    b.setInsertionPoint(yield);
+    for (auto [operand, shape] : llvm::zip_equal(yield->getOpOperands(), yielded))
+      operand.set(g.reshape(operand.get(), shape));
   }
 
 private:
-  static Value reshapeOp(OpBuilder &b, Value x, const Shape &shape) {
-    OperationState state(x.getLoc(), ReshapeOp::getOperationName(), x, tensorType(b.getContext(), {dtypeOf(x), shape}));
-    state.addAttribute("shape", toMlir(b.getContext(), Attr(shape)));
-    return b.create(state)->getResult(0);
-  }
-
   /// Notes the shape of the result and the attributes of an op.
   void change(Operation *op) {
     for (Value result : op->getResults())

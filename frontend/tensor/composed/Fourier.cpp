@@ -181,39 +181,36 @@ Tensor irfft(const Tensor &x, std::optional<int64_t> n, int64_t axis, const std:
   return call.moveBack(times(realInverse(call.signal, call.length), scaleOf(norm, true, call.length, "irfft")));
 }
 
+/// A transform of complex signals along one axis after the other.
+template <class Axes>
+static Tensor alongEach(decltype(fft) *transform, Tensor x, const Axes &axes, const std::string &norm) {
+  for (const auto &[axis, length] : axes)
+    x = transform(x, length, axis, norm, Location());
+  return x;
+}
 Tensor fftn(const Tensor &x, const std::optional<IntList> &s, const std::optional<IntList> &axes,
             const std::string &norm, Location where) {
   LocationScope scope(inScope(where));
-  Tensor result = wide(x, "fftn");
-  for (const auto &[axis, length] : axesOf(x, true, s, axes, "fftn"))
-    result = fft(result, length, axis, norm);
-  return result.to(x.dtype());
+  return alongEach(fft, wide(x, "fftn"), axesOf(x, true, s, axes, "fftn"), norm).to(x.dtype());
 }
 Tensor ifftn(const Tensor &x, const std::optional<IntList> &s, const std::optional<IntList> &axes,
              const std::string &norm, Location where) {
   LocationScope scope(inScope(where));
-  Tensor result = wide(x, "ifftn");
-  for (const auto &[axis, length] : axesOf(x, true, s, axes, "ifftn"))
-    result = ifft(result, length, axis, norm);
-  return result.to(x.dtype());
+  return alongEach(ifft, wide(x, "ifftn"), axesOf(x, true, s, axes, "ifftn"), norm).to(x.dtype());
 }
 Tensor rfftn(const Tensor &x, const std::optional<IntList> &s, const std::optional<IntList> &axes,
              const std::string &norm, Location where) {
   LocationScope scope(inScope(where));
   auto all = axesOf(x, false, s, axes, "rfftn");
-  Tensor result = rfft(wide(x, "rfftn"), all.back().second, all.back().first, norm);
-  for (const auto &[axis, length] : std::span(all).first(all.size() - 1))
-    result = fft(result, length, axis, norm);
-  return result.to(x.dtype());
+  Tensor half = rfft(wide(x, "rfftn"), all.back().second, all.back().first, norm);
+  return alongEach(fft, half, std::span(all).first(all.size() - 1), norm).to(x.dtype());
 }
 Tensor irfftn(const Tensor &x, const std::optional<IntList> &s, const std::optional<IntList> &axes,
               const std::string &norm, Location where) {
   LocationScope scope(inScope(where));
   auto all = axesOf(x, true, s, axes, "irfftn");
-  Tensor result = wide(x, "irfftn");
-  for (const auto &[axis, length] : std::span(all).first(all.size() - 1))
-    result = ifft(result, length, axis, norm);
-  return irfft(result, all.back().second, all.back().first, norm).to(x.dtype());
+  Tensor half = alongEach(ifft, wide(x, "irfftn"), std::span(all).first(all.size() - 1), norm);
+  return irfft(half, all.back().second, all.back().first, norm).to(x.dtype());
 }
 
 static void requireFrequencies(int64_t n, double d, const char *name) {
