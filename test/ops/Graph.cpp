@@ -246,6 +246,17 @@ std::vector<std::byte> Graph::artifact(const std::vector<std::string> &targets,
   return std::move(*artifact);
 }
 
+std::string Graph::schedule(const std::string &target) {
+  state->finish();
+  OwningOpRef<ModuleOp> copy = state->module->clone();
+  codegen::CompileOptions options;
+  options.targets = {target};
+  auto text = codegen::emitText(*copy, options, codegen::EmitStage::Schedule);
+  if (failed(text))
+    state->fail("the compiler fails");
+  return std::move(*text);
+}
+
 std::string Graph::text() {
   state->finish();
   std::string text;

@@ -69,6 +69,8 @@ public:
   /// Returns the bytes of an artifact with code for these targets.
   std::vector<std::byte> artifact(const std::vector<std::string> &targets,
                                   const std::function<void(codegen::CompileOptions &)> &tune = {});
+  /// Returns the schedules of a target's kernels, as `burin compile --emit schedule` prints them.
+  std::string schedule(const std::string &target);
   std::string text();
   /// Returns the same graph with numbers for its symbols, by repeating every call.
   Graph fixed(const std::map<std::string, int64_t> &sizes) const;

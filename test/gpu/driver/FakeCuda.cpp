@@ -418,6 +418,12 @@ void setMultiprocessors(int count) {
   driver.multiprocessors = count;
 }
 
+void shiftMemory(size_t bytes) {
+  std::lock_guard lock(driver.mutex);
+  for (Memory &memory : driver.memories)
+    memory.setShift(bytes);
+}
+
 void setDevices(int count) {
   std::lock_guard lock(driver.mutex);
   driver.deviceCount = count;

@@ -44,6 +44,8 @@ int64_t earlyLaunches();
 void setDevices(int count);
 /// From now on devices have so many multiprocessors: 132 at first.
 void setMultiprocessors(int count);
+/// From now on memory begins so many bytes after a multiple of 256: 0 at first, as with the real driver.
+void shiftMemory(size_t bytes);
 /// From now on the driver is of that version: 13000, as at first; before 12040 it has no conditional nodes.
 void setVersion(int version);
 /// Bytes that copies have moved since the process began.

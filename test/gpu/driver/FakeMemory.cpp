@@ -17,15 +17,17 @@ size_t Memory::bytes() const {
 uint64_t Memory::allocate(size_t bytes) {
   if (bytes > kMemory - this->bytes())
     return 0;
-  void *data = aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  memset(data, 0xcd, bytes);
-  live[reinterpret_cast<uint64_t>(data)] = {bytes, made++};
-  return reinterpret_cast<uint64_t>(data);
+  void *data = aligned_alloc(kAlign, (bytes + shift + kAlign - 1) / kAlign * kAlign);
+  memset(data, 0xcd, bytes + shift);
+  const uint64_t address = reinterpret_cast<uint64_t>(data) + shift;
+  live[address] = {bytes, made++, shift};
+  return address;
 }
 
 void Memory::free(uint64_t address) {
+  const size_t before = live.at(address).shift;
   live.erase(address);
-  ::free(reinterpret_cast<void *>(address));
+  ::free(reinterpret_cast<void *>(address - before));
 }
 
 uint64_t Memory::begin(uint64_t address, size_t bytes) const {

@@ -28,14 +28,16 @@ public:
   /// `run`: a number for what is learned.
   void setTraces(Traces mode, size_t run);
   void beginLaunch() { ++launch; }
+  /// What is allocated from now on begins so many bytes after a multiple of 256: 0 at first.
+  void setShift(size_t bytes) { shift = bytes; }
 
 private:
   struct Allocation {
-    size_t bytes, order;
+    size_t bytes, order, shift;
   };
   std::map<uint64_t, Allocation> live;
   Traces traces = Traces::Ignore;
-  size_t made = 0, launch = 0, run = 0;
+  size_t made = 0, launch = 0, run = 0, shift = 0;
   std::map<std::pair<size_t, size_t>, std::unordered_set<uint64_t>> touched; // by run and launch: allocation, byte
 
   /// Of the allocation that has the bytes, or 0.
