@@ -95,4 +95,28 @@ void assumeAligned(KernelBuilder &k, Value pointer, int64_t bytes) {
   LLVM::AssumeOp::create(k.b, k.loc, isTrue, LLVM::AssumeAlignTag(), pointer, k.constant(bytes));
 }
 
+static constexpr int64_t kMovedBytes = 16; // of one load or store
+
+static SmallVector<Value> pointersOf(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
+  SmallVector<Value> all;
+  for (BlockArgument v : body.getArguments())
+    all.push_back(e.memoryOf(v)->pointer);
+  llvm::append_range(all, results);
+  return all;
+}
+
+Value operandsAligned(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
+  KernelBuilder &k = e.k;
+  Value any = k.constant(0); // bitwise or of all addresses
+  for (Value pointer : pointersOf(e, body, results))
+    any = arith::OrIOp::create(k.b, k.loc, any, LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer));
+  Value rest = arith::AndIOp::create(k.b, k.loc, any, k.constant(kMovedBytes - 1));
+  return k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
+}
+
+void assumeOperandsAligned(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
+  for (Value pointer : pointersOf(e, body, results))
+    assumeAligned(e.k, pointer, kMovedBytes);
+}
+
 } // namespace burin::codegen

@@ -1,6 +1,6 @@
-// Primitives of the threads of a block: indices, barriers, shuffles, shared memory.
+// Primitives of the threads of a block: indices, barriers, shuffles, shared memory, alignment of operands.
 #pragma once
-#include "codegen/emit/builder/KernelBuilder.h"
+#include "codegen/emit/element/ElementEmitter.h"
 
 namespace burin::codegen {
 
@@ -29,5 +29,10 @@ Value sharedArray(KernelBuilder &, Type element, int64_t count);
 Value sharedPool(KernelBuilder &);
 /// Tells LLVM that an address is a multiple of `bytes` from here on.
 void assumeAligned(KernelBuilder &, Value pointer, int64_t bytes);
+/// An i1 of the running kernel: whether all operands and results are aligned to 16 bytes, the size of a thread's loads
+/// and stores.
+Value operandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+/// Tells LLVM that all of them are, in the code from here on: for a branch under operandsAligned().
+void assumeOperandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 
 } // namespace burin::codegen

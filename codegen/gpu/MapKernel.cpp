@@ -3,6 +3,7 @@
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -72,9 +73,8 @@ private:
       p.point[d] = {d ? k.rem(i, size) : i, d + 1 == space.size() && lanes > 1};
       i = d ? k.div(i, size) : i;
     }
-    k.width = lanes;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
     p.scoped([&] { results.write(p); });
-    k.width = 1;
   }
 
   ElementEmitter &e;

@@ -1,5 +1,4 @@
 #include "codegen/gpu/Results.h"
-#include "codegen/gpu/Block.h"
 
 using namespace mlir;
 
@@ -39,30 +38,6 @@ void GpuResults::write(PointEmitter &p) const {
     p.at(value);
   for (auto &[value, pointer] : stored)
     writeOne(p, value, pointer);
-}
-
-static constexpr int64_t kMovedBytes = 16; // of one load or store
-
-static SmallVector<Value> pointersOf(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
-  SmallVector<Value> all;
-  for (BlockArgument v : body.getArguments())
-    all.push_back(e.memoryOf(v)->pointer);
-  llvm::append_range(all, results);
-  return all;
-}
-
-Value operandsAligned(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
-  KernelBuilder &k = e.k;
-  Value any = k.constant(0); // bitwise or of all addresses
-  for (Value pointer : pointersOf(e, body, results))
-    any = arith::OrIOp::create(k.b, k.loc, any, LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer));
-  Value rest = arith::AndIOp::create(k.b, k.loc, any, k.constant(kMovedBytes - 1));
-  return k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
-}
-
-void assumeOperandsAligned(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
-  for (Value pointer : pointersOf(e, body, results))
-    assumeAligned(e.k, pointer, kMovedBytes);
 }
 
 } // namespace burin::codegen

@@ -16,10 +16,4 @@ struct GpuResults {
   void write(PointEmitter &) const;
 };
 
-/// An i1 of the running kernel: whether all operands and results are aligned to 16 bytes, the size of a thread's loads
-/// and stores.
-Value operandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
-/// Tells LLVM that all of them are, in the code from here on: for a branch under operandsAligned().
-void assumeOperandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
-
 } // namespace burin::codegen

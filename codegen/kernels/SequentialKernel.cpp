@@ -4,6 +4,7 @@
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/base/Scalar.h"
 #include "passes/Passes.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -166,9 +167,10 @@ private:
     Value step = k.constant(lanes), whole = k.add(begin, k.mul(k.div(k.sub(end, begin), step), step));
     SmallVector<Value> count = k.loop(begin, whole, step, chosen[0], [&](Value i, ValueRange before) {
       return e.scoped([&] {
-        k.width = lanes;
-        Value isNeeded = isBefore(keyAt({i, 1}));
-        k.width = 1;
+        Value isNeeded = [&] {
+          llvm::SaveAndRestore inLanes(k.width, lanes);
+          return isBefore(keyAt({i, 1}));
+        }();
         return k.when(isNeeded, before, [&] { return each(i, k.add(i, step), before); });
       });
     });

@@ -177,6 +177,9 @@ public:
   Value below(Value begin, Value end, int64_t width);
   /// A copy of the mask that LLVM cannot see through: it keeps the mask in a register instead of recomputing it.
   Value opaqueMask(Value mask) { return opaque(mask, "=k,0"); }
+  /// A copy of one of several conditions of a mask that LLVM cannot see through. LLVM 22 without AVX-512 may load the
+  /// lower half of a vector without a mask if it knows that none of these lanes is active.
+  Value hiddenMask(Value mask);
   /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
   /// x and y: i32 lanes with two bf16 each; sum: f32 lanes. Adds to each lane the product of the high halves, then that

@@ -32,6 +32,18 @@ Value KernelBuilder::opaque(Value v, llvm::StringRef constraints) {
       .getResult(0);
 }
 
+Value KernelBuilder::hiddenMask(Value mask) {
+  auto type = dyn_cast<VectorType>(mask.getType());
+  if (!type || target.avx512 || target.isGpu())
+    return mask;
+  constexpr int64_t kRegisterBits = 128; // of the smallest vector
+  const unsigned bits = unsigned(std::max<int64_t>(kRegisterBits / type.getNumElements(), 8));
+  Type lanes = VectorType::get(type.getShape(), b.getIntegerType(bits));
+  Value hidden = opaque(arith::ExtSIOp::create(b, loc, lanes, mask), "=x,0");
+  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(lanes));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, hidden, none);
+}
+
 SmallVector<Memory> KernelBuilder::opaqueAliases(Memory memory, Value position, int64_t count) {
   Value pointer = elementPointer(memory, position);
   SmallVector<Memory> result;

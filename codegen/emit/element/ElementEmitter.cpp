@@ -1,6 +1,7 @@
 #include "codegen/emit/element/ElementEmitter.h"
 #include "passes/analysis/OpFacts.h"
 #include "passes/analysis/StridedView.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -24,11 +25,9 @@ std::optional<Memory> ElementEmitter::memoryOf(Value v) {
 }
 
 Value ElementEmitter::masked(Value extra, llvm::function_ref<Value()> body) {
-  Value outer = mask;
-  mask = outer ? Value(arith::AndIOp::create(k.b, k.loc, outer, k.broadcast(extra, k.width))) : extra;
-  Value result = body();
-  mask = outer;
-  return result;
+  llvm::SaveAndRestore both(
+      mask, mask ? Value(arith::AndIOp::create(k.b, k.loc, mask, k.hiddenMask(k.broadcast(extra, k.width)))) : extra);
+  return body();
 }
 
 Value ElementEmitter::zeroOf(DType type) {

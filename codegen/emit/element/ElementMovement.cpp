@@ -85,8 +85,10 @@ Value ElementEmitter::either(Value condition, DType type, llvm::function_ref<Val
     return slow();
   if (auto known = k.constantOf(condition))
     return *known ? fast() : slow();
-  Type lanes = VectorType::get({k.width}, k.storageType(type));
-  auto branch = scf::IfOp::create(k.b, k.loc, TypeRange{lanes}, condition, /*withElseRegion=*/true);
+  Type result = k.storageType(type);
+  if (k.width > 1)
+    result = VectorType::get({k.width}, result);
+  auto branch = scf::IfOp::create(k.b, k.loc, TypeRange{result}, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(k.b);
   auto fill = [&](Block *block, llvm::function_ref<Value()> body) {
     k.b.setInsertionPointToStart(block);
@@ -254,18 +256,8 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
   std::function<Value(size_t)> choose = [&](size_t n) -> Value {
     if (n + 1 == ends.size())
       return k.broadcast(piece(n), k.width);
-    Type element = k.storageType(dtypeOf(concat.getResult()));
-    Type type = k.width == 1 ? element : VectorType::get({k.width}, element);
-    Value here = k.compare(CmpIPredicate::slt, at[axis].base, ends[n]);
-    auto branch = scf::IfOp::create(k.b, k.loc, TypeRange{type}, here, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.b);
-    auto fill = [&](Block *block, llvm::function_ref<Value()> body) {
-      k.b.setInsertionPointToStart(block);
-      scoped([&] { scf::YieldOp::create(k.b, k.loc, body()); });
-    };
-    fill(branch.thenBlock(), [&] { return k.broadcast(piece(n), k.width); });
-    fill(branch.elseBlock(), [&] { return choose(n + 1); });
-    return branch.getResult(0);
+    Value isHere = k.compare(CmpIPredicate::slt, at[axis].base, ends[n]);
+    return either(isHere, dtypeOf(concat.getResult()), [&] { return piece(n); }, [&] { return choose(n + 1); });
   };
   return choose(0);
 }

@@ -1,7 +1,7 @@
 #include "codegen/gpu/attention/AttentionFragments.h"
 #include "codegen/gpu/Block.h"
-#include "codegen/gpu/Results.h"
 #include "codegen/scalar/Elementwise.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace mlir;
@@ -103,9 +103,8 @@ void AttentionFragments::finishRows(const Memory &staged, int64_t columns, int64
       at[leading] = {row};
       at[leading + 1] = {column, 1};
       Value mixed = k.load(staged, {k.add(k.mul(sharedRow, k.constant(columns)), column), 1}, lanes, {});
-      k.width = lanes;
+      llvm::SaveAndRestore inLanes(k.width, lanes);
       p.finish(result, at, mixed, body, results);
-      k.width = 1;
     });
   });
 }

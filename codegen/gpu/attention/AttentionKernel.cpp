@@ -6,6 +6,7 @@
 #include "codegen/gpu/attention/AttentionTiles.h"
 #include "codegen/scalar/Elementwise.h"
 #include "codegen/scalar/math/Math.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace mlir;
@@ -80,13 +81,11 @@ private:
         k.when(isThere, [&] {
           at[leading] = {row};
           at[leading + 1] = {column, 1};
-          k.width = kOwn;
-          if (isPartial)
-            e.mask = k.below(column, k.maskBound(width, narrowest(body, type)), kOwn);
+          llvm::SaveAndRestore inLanes(k.width, kOwn);
+          llvm::SaveAndRestore existing(
+              e.mask, isPartial ? k.below(column, k.maskBound(width, narrowest(body, type)), kOwn) : Value());
           Value mixed = multiply(sums[c * kOwn + r], vectorOf(inverse));
           p.finish(result, at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
-          e.mask = {};
-          k.width = 1;
         });
       }
     }

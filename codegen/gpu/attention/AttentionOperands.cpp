@@ -1,6 +1,7 @@
 #include "codegen/gpu/attention/AttentionOperands.h"
 #include "codegen/scalar/Elementwise.h"
 #include "codegen/scalar/math/Math.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace mlir;
@@ -83,16 +84,14 @@ Value AttentionOperands::masked(Value score, Value row, Value firstKey, int64_t 
     // Two branches: a tile may have rows beyond the last one, and an element that all lanes share is loaded regardless
     // of e.mask.
     element = k.when(isBelow(row, k.dim(rows)), {k.broadcast(element, lanes)}, [&]() -> SmallVector<Value> {
-      k.width = lanes;
-      e.mask = lanes > 1 ? isThere : Value();
+      llvm::SaveAndRestore inLanes(k.width, lanes);
+      llvm::SaveAndRestore existing(e.mask, lanes > 1 ? isThere : Value());
       Value found = e.scoped([&] {
         return lanes > 1 ? e.element(mask, place)
                          : k.when(isThere, {e.zeroOf(dtypeOf(mask))}, [&]() -> SmallVector<Value> {
                              return {e.scoped([&] { return e.element(mask, place); })};
                            })[0];
       });
-      e.mask = {};
-      k.width = 1;
       return {k.broadcast(found, lanes)};
     })[0];
   }

@@ -2,6 +2,7 @@
 #include "codegen/gpu/Block.h"
 #include "codegen/scalar/Elementwise.h"
 #include "codegen/scalar/math/Math.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace mlir;
@@ -228,13 +229,12 @@ void AttentionPartials::storeResult(Value rowOfBlock, Value column, const Partia
   Value inverse = select(total == 0, scalar(number(0)), 1 / total).value(); // a row whose keys are all masked
   at[leading] = {row};
   at[leading + 1] = {column, 1};
-  k.width = kColumns;
-  if (!isMultipleOf(width, kColumns))
-    e.mask = k.below(column, k.maskBound(width, narrowest(body, type)), kColumns);
+  llvm::SaveAndRestore inLanes(k.width, kColumns);
+  const bool isPartial = !isMultipleOf(width, kColumns);
+  llvm::SaveAndRestore existing(e.mask, isPartial ? k.below(column, k.maskBound(width, narrowest(body, type)), kColumns)
+                                                  : Value());
   Value mixed = product(x.sums[0], k.broadcast(inverse, kColumns));
   p.finish(result, at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
-  e.mask = {};
-  k.width = 1;
 }
 
 } // namespace burin::codegen

@@ -3,6 +3,7 @@
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "codegen/scalar/Elementwise.h"
 #include "passes/kernels/families/GpuFamilies.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -126,13 +127,11 @@ private:
     for (int64_t r = 0; r < rowsOfThread; ++r) {
       Value row = k.add(k.add(firstRow, threadRow()), k.constant(r));
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
-        k.width = kColumns;
-        if (partial)
-          e.mask = k.below(column, k.maskBound(columns, narrowest(body, type)), kColumns);
+        llvm::SaveAndRestore inLanes(k.width, kColumns);
+        llvm::SaveAndRestore existing(
+            e.mask, partial ? k.below(column, k.maskBound(columns, narrowest(body, type)), kColumns) : Value());
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sums[r], sumType, type), body,
                  results);
-        e.mask = {};
-        k.width = 1;
       });
     }
   }

@@ -8,10 +8,10 @@
 // 128 columns of a step, then those of the next step.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
-#include "codegen/gpu/Results.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "codegen/gpu/contraction/TensorCore.h"
 #include "codegen/scalar/Elementwise.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -224,10 +224,9 @@ private:
   void finish(Value row, Value column, Value place, int64_t width) {
     k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
       Value sum = k.load(leftTile, {place, 1}, width, {});
-      k.width = width;
+      llvm::SaveAndRestore inLanes(k.width, width);
       p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
                results);
-      k.width = 1;
     });
   }
 

@@ -3,11 +3,11 @@
 // shared memory while earlier ones are multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
-#include "codegen/gpu/Results.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "codegen/gpu/contraction/TensorCore.h"
 #include "codegen/scalar/Elementwise.h"
 #include "passes/kernels/families/GpuFamilies.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -410,9 +410,8 @@ private:
         Value sum = k.load(staged, {place, 1}, lanes, {});
         if (splitsF32())
           sum = finiteOrExact(sum, row, column, lanes);
-        k.width = lanes;
+        llvm::SaveAndRestore inLanes(k.width, lanes);
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
-        k.width = 1;
       });
     });
   }

@@ -22,12 +22,12 @@
 // not aligned to 16 bytes are copied one element at a time.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
-#include "codegen/gpu/Results.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "codegen/gpu/contraction/TensorCore.h"
 #include "codegen/gpu/contraction/Warpgroup.h"
 #include "codegen/scalar/Elementwise.h"
 #include "passes/kernels/families/GpuFamilies.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -443,10 +443,9 @@ private:
         places.push_back(placeOf(batch, k.add(firstOfWarp, sharedRow), k.add(first, at)));
         inStage.push_back(stagedPlace(sharedRow, at));
       }
-      k.width = lanes;
+      llvm::SaveAndRestore inLanes(k.width, lanes);
       auto sum = [&](size_t i) { return castLanes(k.b, k.loc, k.load(staged, inStage[i], lanes, {}), sumType, type); };
       p.finishAll(op.getResult(), places, sum, body, results);
-      k.width = 1;
     });
   }
   bool readsRows() {

@@ -6,6 +6,7 @@
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
 #include "passes/kernels/families/GpuFamilies.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -46,9 +47,8 @@ public:
       k.when(areAligned, [&] {
         assumeOperandsAligned(e, body, pointers);
         at.back() = {channel, 1};
-        k.width = lanes;
+        llvm::SaveAndRestore inLanes(k.width, lanes);
         e.scoped([&] { compute(); });
-        k.width = 1;
       });
       k.unless(areAligned, [&] {
         k.loop(channel, k.add(channel, k.constant(lanes)), k.constant(1), [&](Value c) {

@@ -2,6 +2,7 @@
 // columns, 16 bytes of them each where sizes and addresses allow it, and all see every n-th row of the block's part.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/rowwise/PartialReduction.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -99,10 +100,9 @@ private:
   }
 
   SmallVector<Value> reducePart(MutableReducers reducers) override {
-    k.width = lanes;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
     auto sums = walk(identities(reducers, lanes),
                      [&](Value row, ValueRange carried) { return step(reducers, carried, {row}); });
-    k.width = 1;
     return sums;
   }
 
@@ -146,25 +146,23 @@ private:
   }
 
   void writeFull() override {
-    k.width = lanes;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
     k.when(isInside, [&] {
       walk({}, [&](Value, ValueRange) {
         full.write(p);
         return SmallVector<Value>();
       });
     });
-    k.width = 1;
   }
 
   void syncSlice() override { barrier(k); }
 
   void writePoints(Value isWriter) override {
-    k.width = lanes;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
     Value isFirst = k.compare(arith::CmpIPredicate::eq, threadOfSlice, k.constant(0));
     isWriter = arith::AndIOp::create(k.b, k.loc, isWriter, arith::AndIOp::create(k.b, k.loc, isInside, isFirst));
     if (!points.stored.empty())
       k.when(isWriter, [&] { p.scoped([&] { points.write(p); }); });
-    k.width = 1;
   }
 
   Dim columns, rows;

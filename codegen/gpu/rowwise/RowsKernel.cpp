@@ -1,6 +1,7 @@
 // Reductions along the innermost dimension: a warp or a block per slice, or per part of a slice.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/rowwise/PartialReduction.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -195,7 +196,7 @@ private:
   }
 
   SmallVector<Value> reducePart(MutableReducers reducers) override {
-    k.width = vector;
+    llvm::SaveAndRestore inLanes(k.width, vector);
     SmallVector<Value> sums = identities(reducers, vector);
     const int64_t stride = vector > 1;
     if (!isKept) {
@@ -210,7 +211,6 @@ private:
           return next;
         });
     }
-    k.width = 1;
     return sums;
   }
 
@@ -265,7 +265,7 @@ private:
   }
 
   void writeFull() override {
-    k.width = vector;
+    llvm::SaveAndRestore inLanes(k.width, vector);
     if (!isKept)
       walk({}, [&](Value, ValueRange) {
         full.write(p);
@@ -280,7 +280,6 @@ private:
             full.write(p);
           return SmallVector<Value>();
         });
-    k.width = 1;
   }
 
   void syncSlice() override { threadsOfSlice == kWarp ? warpBarrier(k) : barrier(k); }

@@ -7,6 +7,7 @@
 // in a fixed tree. A single tile, as in decoding one token, reads each key once; it transposes keys in registers
 // and multiplies them there, as writing panels would take longer than reading the keys from memory.
 #include "codegen/kernels/attention/AttentionRows.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -171,18 +172,18 @@ private:
       starts.push_back(stripPlace(strip, k.constant(r), k.constant(0)));
     Microkernel tile(k, {strip.memory, starts, 1}, DType::f32, each, valuesAt);
     SmallVector<Value> sums = tile.add(k.constant(0), k.constant(0), seen, tile.zeros());
-    k.width = lanes;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
     for (int64_t r = 0; r < count; ++r)
       for (int64_t v = 0; v < each; ++v) {
         Value mixed = product(sums[r * each + v], k.broadcast(inverse[r], lanes));
         at[leading] = {k.add(row, k.constant(r))};
         at[leading + 1] = {columns[v], 1};
-        if (isPartial(width, columns.size()))
-          e.mask = k.below(columns[v], k.maskBound(width, narrowest(body, type)), lanes);
+        llvm::SaveAndRestore existing(e.mask,
+                                      isPartial(width, columns.size())
+                                          ? k.below(columns[v], k.maskBound(width, narrowest(body, type)), lanes)
+                                          : Value());
         p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
-        e.mask = {};
       }
-    k.width = 1;
   }
 
   PointEmitter p;

@@ -1,4 +1,5 @@
 #include "codegen/kernels/attention/AttentionRows.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace mlir;
@@ -133,11 +134,9 @@ Value AttentionRows::masked(Value score, Value row, Value column) {
     for (size_t d = 0; d < sizes.size(); ++d)
       if (sizes[d] == Dim(1))
         place[d] = {k.constant(0)};
-    k.width = lanes;
-    e.mask = k.below(column, k.dim(scores.keys), lanes);
+    llvm::SaveAndRestore inLanes(k.width, lanes);
+    llvm::SaveAndRestore existing(e.mask, k.below(column, k.dim(scores.keys), lanes));
     Value element = k.broadcast(e.scoped([&] { return e.element(mask, place); }), lanes);
-    e.mask = {};
-    k.width = 1;
     if (isFloat(dtypeOf(mask)))
       score = sum(score, toF32(element, dtypeOf(mask)));
     else

@@ -2,6 +2,7 @@
 #include "codegen/kernels/LongEpilogue.h"
 #include "codegen/kernels/contraction/microkernel/KeptSums.h"
 #include "codegen/scalar/Elementwise.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -22,7 +23,7 @@ ContractionEpilogue::ContractionEpilogue(ElementEmitter &e, const ContractionLoo
 void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool allThere,
                                  ArrayRef<Value> sums) {
   placeBatch(rows.batch);
-  k.width = lanes;
+  llvm::SaveAndRestore inLanes(k.width, lanes);
   bool partial = !allThere && !isMultipleOf(bound, lanes); // masks, which also skip vectors beyond the last column
   auto finishOne = [&](int64_t r) {
     auto one = [&] {
@@ -41,7 +42,6 @@ void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors
   else
     for (int64_t r = 1; r < rows.count; ++r)
       finishOne(r);
-  k.width = 1;
 }
 
 /// Finishes all rows but the first in a loop.
@@ -66,8 +66,8 @@ void ContractionEpilogue::finishRow(const Rows &rows, Value row, Value column, i
       placeRow(k.add(rows.first, row), rows.outer);
       Value at = k.add(column, k.constant(v * lanes));
       place(shape.size() - 1, {at, 1});
-      if (partial)
-        e.mask = k.below(at, k.maskBound(bound, narrowest(body, type)), lanes);
+      llvm::SaveAndRestore existing(e.mask,
+                                    partial ? k.below(at, k.maskBound(bound, narrowest(body, type)), lanes) : Value());
       p.bind(op.getResult(), castLanes(k.b, k.loc, sums[v], sumType, type));
       // Computes all results before the first store, which may overwrite memory that they are computed from.
       SmallVector<Value> values;
@@ -77,7 +77,6 @@ void ContractionEpilogue::finishRow(const Rows &rows, Value row, Value column, i
       }
       for (auto [value, pointer] : llvm::zip(values, results))
         p.store(value, p.at(value), pointer);
-      e.mask = {};
     });
   }
 }

@@ -111,7 +111,7 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
                      : walkDimension(i + 1, SmallVector<Value>(values), step);
       });
     });
-  k.width = vectorWidth;
+  llvm::SaveAndRestore inLanes(k.width, vectorWidth);
   int64_t copies = carried.empty() ? 1 : kUnroll;
   Value block = k.constant(copies * vectorWidth);
   Value whole = k.mul(k.div(size, block), block);
@@ -126,7 +126,6 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
       return vectorAt(r, SmallVector<Value>(values), copy, step);
     });
   }
-  k.width = 1;
   return carried;
 }
 

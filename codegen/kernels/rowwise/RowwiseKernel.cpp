@@ -8,6 +8,7 @@
 #include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include "codegen/kernels/rowwise/SumOrder.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <numeric>
 
 using namespace mlir;
@@ -71,9 +72,8 @@ public:
       scratchBytes = scratchBytes * Dim(2); // see runOverlapped
     Value aligned = allAligned(large);
     k.when(aligned, [&] {
-      streamed = true;
+      llvm::SaveAndRestore pastCaches(streamed, true);
       e.scoped(run);
-      streamed = false;
       k.fence();
     });
     k.unless(aligned, [&] { e.scoped(run); });
@@ -222,7 +222,7 @@ private:
 
   /// Whether the code of a row may be emitted several times: random numbers are long code.
   bool isSmall() const {
-    constexpr int64_t kMost = 16; // ops
+    constexpr int64_t kMost = 16; // ops; bounds the size of the code, not tuned
     return std::distance(body.begin(), body.end()) <= kMost && llvm::none_of(body, [](Operation &op) {
              return isa<RandomUniformOp, RandomNormalOp, RandomIntegersOp, BernoulliOp>(op);
            });
@@ -237,8 +237,8 @@ private:
   int64_t blockUnit = 1; // tasks are a multiple of so many elements, which are whole groups on all targets
 
   void chooseVectorDims() {
-    constexpr int64_t kLongest = 8; // group, in vectors of taskWidth
-    constexpr double kWellFilled = 0.8;
+    constexpr int64_t kLongest = 8;     // group, in vectors of taskWidth; bounds the size of the code, not tuned
+    constexpr double kWellFilled = 0.8; // not tuned
     size_t last = parallel.size() - 1;
     vectorDims = {space[parallel[last]]};
     blockUnit = taskWidth;
@@ -289,7 +289,7 @@ private:
     for (Row &row : rows)
       from.push_back({beginning(row.p.point, taskAt(first, row.number)),
                       beginning(row.next, taskAt(first, row.number, llvm::divideCeil(kMapBlock, size)))});
-    k.width = vectorWidth;
+    llvm::SaveAndRestore inLanes(k.width, vectorWidth);
     k.loop(k.constant(0), k.constant(size), k.constant(vectorWidth), [&](Value i) {
       for (auto [row, from] : llvm::zip(rows, from)) {
         moveAlong(row.p.point, k.add(from.first, i));
@@ -298,7 +298,6 @@ private:
       }
       scoped([&] { write(pointResults); });
     });
-    k.width = 1;
   }
 
   // ---- non-temporal stores
@@ -367,7 +366,8 @@ private:
     const int64_t accumulators = accumulatorsOfColumn();
     if (!accumulators)
       return 1;
-    const int64_t registers = k.target.tileRows * k.target.tileVectors * 2 / 3; // two thirds of those of contractions
+    // Two thirds of those of contractions (not tuned): the rest is for operands.
+    const int64_t registers = k.target.tileRows * k.target.tileVectors * 2 / 3;
     const int64_t most = std::max<int64_t>(registers / accumulators, 1);
     return vectorDims[0].isStatic() ? evenGroup(std::min(vectorDims[0].value(), columnBlock()) / vectorWidth, most)
                                     : most;
@@ -376,15 +376,13 @@ private:
   /// Computes `count` vectors of columns from `i` on.
   void emitVectors(ArrayRef<Index> place, Value i, int64_t count, Value mask, int64_t lanes) {
     begin(count, k.scratch);
-    k.width = lanes;
-    e.mask = mask;
+    llvm::SaveAndRestore inLanes(k.width, lanes);
+    llvm::SaveAndRestore existing(e.mask, mask);
     for (Row &row : rows) {
       row.p.point.assign(place.begin(), place.end());
       moveAlong(row.p.point, k.add(i, k.constant(row.number * lanes)));
     }
     scoped([&] { computePoint(); });
-    e.mask = {};
-    k.width = 1;
   }
 
   void emitColumns(ArrayRef<Index> place, Value blockIndex, int64_t block) {
@@ -447,11 +445,10 @@ private:
       slot.written = slot.touched = false;
     // The operands of the next rows are prefetched meanwhile: by the second walk, if there are several.
     for (auto [i, level] : llvm::enumerate(levels)) {
-      fetches = lanesReduce && i == 1;
-      writesBefore = !before.empty() && i + 1 == levels.size();
+      llvm::SaveAndRestore prefetches(fetches, lanesReduce && i == 1);
+      llvm::SaveAndRestore writes(writesBefore, !before.empty() && i + 1 == levels.size());
       reduceLevel(level);
     }
-    fetches = writesBefore = false;
     write(pointResults);
   }
 

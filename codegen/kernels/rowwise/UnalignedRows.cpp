@@ -77,7 +77,7 @@ SmallVector<Value> ReductionLoops::walkLevel(ArrayRef<Operation *> level, const 
 SmallVector<Value> ReductionLoops::walkOverlapping(Value read, SmallVector<Value> carried, Step step) {
   for (Row &row : rows)
     row.firstAligned = elementsBeforeBoundary(row, read, e.memoryOf(read)->pointer);
-  k.width = vectorWidth;
+  llvm::SaveAndRestore inLanes(k.width, vectorWidth);
   int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
   // Elements in whole blocks from the first boundary on, for the worst alignment (vectorWidth - 1 elements before it).
   int64_t inBlocks = (size - vectorWidth + 1) / block * block;
@@ -89,7 +89,6 @@ SmallVector<Value> ReductionLoops::walkOverlapping(Value read, SmallVector<Value
     ends.push_back(from);
   for (auto [i, from] : llvm::enumerate(ends))
     carried = vectorAt(k.constant(from), carried, i % kUnroll, step);
-  k.width = 1;
   return carried;
 }
 
@@ -106,7 +105,7 @@ SmallVector<Value> ReductionLoops::walkMasked(Value read, SmallVector<Value> car
     row.firstAligned = k.sub(k.constant(0), offsets.back());
     end = k.maximum(end, k.add(k.constant(size), offsets.back()));
   }
-  k.width = vectorWidth;
+  llvm::SaveAndRestore inLanes(k.width, vectorWidth);
   // The vector r elements after the boundary, which holds the first or the last elements of rows.
   auto maskedAt = [&](int64_t r, const SmallVector<Value> &values, int64_t copy) {
     for (auto [row, offset] : llvm::zip(rows, offsets))
@@ -131,7 +130,6 @@ SmallVector<Value> ReductionLoops::walkMasked(Value read, SmallVector<Value> car
       carried = k.loop(k.constant(r), end, k.constant(vectorWidth), carried,
                        [&](Value, ValueRange values) { return maskedAt(r, SmallVector<Value>(values), copy); });
   }
-  k.width = 1;
   return carried;
 }
 
@@ -151,7 +149,7 @@ SmallVector<Value> ReductionLoops::elementsFrom(Value r) {
 /// before the first store: a result may be stored in the buffer of an operand.
 void ReductionLoops::writeOverlapping(Row &row) {
   Value start = elementsBeforeBoundary(row, fullResults[0].first, fullResults[0].second);
-  k.width = vectorWidth;
+  llvm::SaveAndRestore inLanes(k.width, vectorWidth);
   Value last = k.constant(space[reduced[0]].value() - vectorWidth);
   auto storeFrom = [&](Value from, ArrayRef<Value> elements) {
     moveTo(reduced[0], {from, 1});
@@ -162,7 +160,6 @@ void ReductionLoops::writeOverlapping(Row &row) {
   k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
   storeFrom(k.constant(0), head);
   storeFrom(last, tail);
-  k.width = 1;
 }
 
 /// For rows that read an aligned operand that all of them share, such as the weight of a norm. Vectors are computed
@@ -174,7 +171,7 @@ void ReductionLoops::writeShifted() {
   for (Row *row : active)
     for (auto &[value, pointer] : fullResults)
       offsets.push_back(vectorOffset(*row, value, pointer));
-  k.width = vectorWidth;
+  llvm::SaveAndRestore inLanes(k.width, vectorWidth);
   Value width = k.constant(vectorWidth);
   // Stores the aligned vector that begins offsets[i] elements before element r: the last elements of `before`, the
   // vector of elements before r, and the first ones of `from`, the vector from r on.
@@ -214,7 +211,6 @@ void ReductionLoops::writeShifted() {
   };
   storeRest(whole, before);
   storeRest(whole + vectorWidth, rest);
-  k.width = 1;
 }
 
 // ---- masks and shuffles of i32 lanes

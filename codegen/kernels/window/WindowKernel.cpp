@@ -95,10 +95,9 @@ private:
     Value step = k.constant(lanes);
     Value whole = k.add(channelFrom, k.mul(k.div(k.sub(channelTo, channelFrom), step), step));
     auto vectorAt = [&](Value channel) {
-      k.width = lanes;
+      llvm::SaveAndRestore inLanes(k.width, lanes);
       at.back() = {channel, 1};
       visit();
-      k.width = 1;
     };
     k.loop(channelFrom, whole, step, vectorAt);
     if (isMultipleOf(size, lanes))
@@ -110,10 +109,8 @@ private:
       int64_t few = lanesOfRest();
       bool masked = !size.isStatic() || size.value() % lanes != few;
       llvm::SaveAndRestore several(together, lanes / few), fewer(lanes, few);
-      if (masked)
-        e.mask = k.below(whole, bound, lanes);
+      llvm::SaveAndRestore existing(e.mask, masked ? k.below(whole, bound, lanes) : Value());
       vectorAt(whole);
-      e.mask = {};
     });
   }
 

@@ -2,6 +2,7 @@
 #include "codegen/scalar/Elementwise.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -64,13 +65,12 @@ SmallVector<Value> TailColumns::addGroup(Value at, Value from, Value rowStride, 
 
 /// Loads lanes; those from `live` on are zero.
 Value TailColumns::lanesAt(const Memory &memory, Value at, Dim stride, int64_t live) {
-  k.width = lanes;
+  llvm::SaveAndRestore inLanes(k.width, lanes);
   Index position = k.scale({k.constant(0), 1}, k.dim(stride));
   Value mask;
   if (live < lanes)
     mask = k.compare(arith::CmpIPredicate::slt, k.iota(lanes), k.broadcast(k.maskBound(live, memory.dtype), lanes));
   Value loaded = k.load(memory, k.shift(position, at), lanes, mask);
-  k.width = 1;
   return castLanes(k.b, k.loc, loaded, memory.dtype, sumType);
 }
 
