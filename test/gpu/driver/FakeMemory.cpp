@@ -20,14 +20,14 @@ uint64_t Memory::allocate(size_t bytes) {
   void *data = aligned_alloc(kAlign, (bytes + shift + kAlign - 1) / kAlign * kAlign);
   memset(data, 0xcd, bytes + shift);
   const uint64_t address = reinterpret_cast<uint64_t>(data) + shift;
-  live[address] = {bytes, made++, shift};
+  live[address] = {bytes, made++, data};
   return address;
 }
 
 void Memory::free(uint64_t address) {
-  const size_t before = live.at(address).shift;
-  live.erase(address);
-  ::free(reinterpret_cast<void *>(address - before));
+  auto allocation = live.find(address);
+  ::free(allocation->second.block);
+  live.erase(allocation);
 }
 
 uint64_t Memory::begin(uint64_t address, size_t bytes) const {

@@ -33,7 +33,8 @@ public:
 
 private:
   struct Allocation {
-    size_t bytes, order, shift;
+    size_t bytes, order;
+    void *block; // that it is in
   };
   std::map<uint64_t, Allocation> live;
   Traces traces = Traces::Ignore;
