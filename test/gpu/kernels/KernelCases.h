@@ -7,18 +7,24 @@
 
 namespace burin::test {
 
+/// What tests have to know about a case.
+enum class KernelTrait {
+  None,
+  Open,             // only a run knows the first size, which counts as large
+  PackedOperand,    // whose alignment matters: also run with all memory 4 bytes after an aligned address
+  Reordered,        // sums have another order where operands are not aligned
+  WideKeys,         // of 64 bits, where the lower or the upper half seldom matters
+  BranchesOnValues, // some code is for special numbers
+};
+
 struct KernelCase {
   const char *name;
   std::function<Graph::Value(Graph &, const Graph::Values &inputs)> build;
   std::vector<std::vector<int64_t>> inputs; // sizes that end between blocks, vectors and slices
   DType dtype = f32;
   const char *target = "cuda-sm_80+ptx";
-  bool isOpen = false;               // only a run knows the first size, which counts as large
-  std::vector<int64_t> further = {}; // if it is open: other values of it
-  size_t memoryShift = 0;            // also run with all memory so many bytes after an aligned address
-  bool isReordered = false;          // sums have another order where operands are not aligned
-  bool hasWideKeys = false;          // of 64 bits, where the lower or the upper half seldom matters
-  bool branchesOnValues = false;     // some code is for special numbers
+  KernelTrait trait = KernelTrait::None;
+  std::vector<int64_t> further = {}; // if it is open: other values of the first size
 };
 
 std::span<const KernelCase> kernelCases();

@@ -103,16 +103,17 @@ Counts runAll(const KernelCase &c, const KernelSubject &subject) {
     auto expectSame = [&](const RunKind &kind) {
       const KernelSubject::Outcome other = subject.run(kind);
       CHECK(other.error == plain.error);
-      CHECK((other.results == plain.results || (c.isReordered && isClose(other.results, plain.results))));
+      CHECK((other.results == plain.results ||
+             (c.trait == KernelTrait::Reordered && isClose(other.results, plain.results))));
     };
     expectSame({.hasShiftedInputs = true, .firstSize = size});
     expectSame({.hasShiftedOutput = true, .firstSize = size});
-    if (c.memoryShift) {
-      fake::shiftMemory(c.memoryShift);
+    if (c.trait == KernelTrait::PackedOperand) {
+      fake::shiftMemory(sizeof(float));
       expectSame({.firstSize = size});
       fake::shiftMemory(0);
     }
-    if (c.branchesOnValues)
+    if (c.trait == KernelTrait::BranchesOnValues)
       for (bool isShifted : {false, true})
         (void)subject.run({isShifted, isShifted, Mood::Special, size});
   }

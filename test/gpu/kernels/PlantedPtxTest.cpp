@@ -111,7 +111,7 @@ TEST_CASE("Planted bugs in PTX are found") {
   size_t constant = 0, number = 0;
   std::string survivors;
   for (const KernelCase &c : kernelCases()) {
-    if (c.hasWideKeys)
+    if (c.trait == KernelTrait::WideKeys)
       continue;
     KernelSubject subject(c);
     ptx::limitInstructions(uint64_t(1) << 40);
