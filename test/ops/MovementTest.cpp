@@ -370,8 +370,8 @@ TEST_CASE("Pads of empty tensors read nothing") {
   checkBits(g, inputs);
 }
 
-TEST_CASE("Concats of short pieces under a mask read nothing in front of an operand") {
-  // Without AVX-512, LLVM loads the lower half of such a vector without its mask if it knows that no lane is active.
+TEST_CASE("Concats of short pieces under a mask read nothing outside of an operand") {
+  // With AVX2, LLVM loads the lower register of such a vector without its mask if it knows that no lane is active.
   const int64_t length = GENERATE(3, 5, 6, 7, 13);
   Graph g;
   Graph::Value x = g.input({DType::bf16, {10}}), at = g.input({DType::i64, {length}});
@@ -386,4 +386,22 @@ TEST_CASE("Concats of short pieces under a mask read nothing in front of an oper
   Tensors inputs{randomTensor(DType::bf16, {10}, {}, Mood::Plain, random),
                  randomTensor(DType::i64, {length}, {}, Mood::Plain, random)};
   checkBits(g, inputs);
+}
+
+TEST_CASE("Reductions of concats of concats under a mask read nothing outside of an operand") {
+  const int64_t length = GENERATE(2, 3, 4, 6, 7, 10, 14);
+  Graph g;
+  Graph::Value x = g.input({DType::i64, {3, length}}), divided = g.input({DType::i64, {3, 1}});
+  Graph::Value mask = g.input({DType::i64, {}});
+  Attrs last{{"axis", int64_t(1)}};
+  Graph::Value inner = g.apply("concat", {g.apply("relu", {x})[0], x, x}, last)[0];
+  auto wide = [&](Graph::Value v) { return g.apply("broadcast_to", {v}, {{"shape", g.spec(inner).shape}})[0]; };
+  Graph::Value changed = g.apply("bitwise_xor", {inner, wide(mask)})[0];
+  Graph::Value quotient = g.apply("floor_divide", {wide(divided), changed})[0];
+  Graph::Value outer = g.apply("concat", {quotient, g.apply("sign", {quotient})[0]}, last)[0];
+  g.output(g.apply("argmin", {g.apply("relu", {outer})[0]}, last)[0]);
+  Random random(5);
+  checkBits(g, {randomTensor(DType::i64, {3, length}, {}, Mood::Plain, random),
+                randomTensor(DType::i64, {3, 1}, {}, Mood::Plain, random),
+                randomTensor(DType::i64, {}, {}, Mood::Plain, random)});
 }

@@ -177,9 +177,6 @@ public:
   Value below(Value begin, Value end, int64_t width);
   /// A copy of the mask that LLVM cannot see through: it keeps the mask in a register instead of recomputing it.
   Value opaqueMask(Value mask) { return opaque(mask, "=k,0"); }
-  /// A copy of one of several conditions of a mask that LLVM cannot see through. LLVM 22 without AVX-512 may load the
-  /// lower half of a vector without a mask if it knows that none of these lanes is active.
-  Value hiddenMask(Value mask);
   /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
   /// x and y: i32 lanes with two bf16 each; sum: f32 lanes. Adds to each lane the product of the high halves, then that
@@ -251,6 +248,8 @@ private:
   Value loadFromTwoVectors(const Memory &, const Index &position, const TwoVectors &, int64_t width);
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value opaque(Value, llvm::StringRef constraints);
+  Value opaqueRegisters(Value vector, int64_t lanes);
+  Value maskedLoad(mlir::VectorType, Value pointer, Value mask, unsigned alignment);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   void beginEntry(Type result, ArrayRef<Type> types);
   void runTasksOfThread(const GpuLaunch &, SmallVector<Value> arguments);

@@ -32,16 +32,30 @@ Value KernelBuilder::opaque(Value v, llvm::StringRef constraints) {
       .getResult(0);
 }
 
-Value KernelBuilder::hiddenMask(Value mask) {
-  auto type = dyn_cast<VectorType>(mask.getType());
-  if (!type || target.avx512 || target.isGpu())
-    return mask;
-  constexpr int64_t kRegisterBits = 128; // of the smallest vector
-  const unsigned bits = unsigned(std::max<int64_t>(kRegisterBits / type.getNumElements(), 8));
-  Type lanes = VectorType::get(type.getShape(), b.getIntegerType(bits));
-  Value hidden = opaque(arith::ExtSIOp::create(b, loc, lanes, mask), "=x,0");
-  Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(lanes));
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, hidden, none);
+/// A masked load. AVX2 masks count by their sign bits. LLVM 22 may simplify a part of a mask to constants of which only
+/// the sign bit is right, and then reads each that is not 0 as active: it loads and keeps what the mask excludes. That
+/// part is one register of a mask of several, as a whole mask that is constant has been folded before. So each register
+/// of such a mask goes through an opaque copy, which takes no instruction.
+Value KernelBuilder::maskedLoad(VectorType type, Value pointer, Value mask, unsigned alignment) {
+  const int64_t elementBytes = type.getElementTypeBitWidth() / 8, lanes = target.vectorBytes / elementBytes;
+  constexpr int64_t kAvxBytes = 32;
+  const bool isMaskByParts = !target.avx512 && target.vectorBytes == kAvxBytes && type.getNumElements() > lanes;
+  if (isMaskByParts && elementBytes >= 4) { // masked loads of narrower elements take a branch per element
+    auto wide = VectorType::get(type.getShape(), b.getIntegerType(unsigned(8 * elementBytes)));
+    Value parts = arith::ExtSIOp::create(b, loc, wide, mask);
+    Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
+    mask = compare(arith::CmpIPredicate::slt, opaqueRegisters(parts, lanes), none);
+  }
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment);
+}
+
+/// A copy of a vector that LLVM cannot see through, by registers of so many lanes.
+Value KernelBuilder::opaqueRegisters(Value vector, int64_t lanes) {
+  if (laneCount(vector) <= lanes)
+    return opaque(vector, "=x,0");
+  auto [low, high] = halves(vector);
+  return concat({opaqueRegisters(low, lanes), opaqueRegisters(high, lanes)});
 }
 
 SmallVector<Memory> KernelBuilder::opaqueAliases(Memory memory, Value position, int64_t count) {
@@ -196,8 +210,7 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
         uses = std::max(uses, lanes.size());
       if (int64_t(uses) > kMostUses)
         return {};
-      Value needed = usedElements(mask, users, uses), zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-      piece = LLVM::MaskedLoadOp::create(b, loc, type, pointer, needed, zero, alignment);
+      piece = maskedLoad(type, pointer, usedElements(mask, users, uses), alignment);
     }
     bool isInOrder = length == width && llvm::all_of(llvm::enumerate(from),
                                                      [](auto lane) { return int64_t(lane.index()) == lane.value(); });
@@ -216,13 +229,12 @@ Value KernelBuilder::loadFromTwoVectors(const Memory &memory, const Index &posit
     return {};
   auto type = VectorType::get({width}, moved), wide = VectorType::get({width}, lane);
   auto narrow = VectorType::get({width}, b.getIntegerType(unsigned(8 * byteWidth(memory.dtype))));
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   Value from = position.base ? add(position.base, two.base) : two.base;
   SmallVector<Value> vectors;
   for (auto [i, mask] : llvm::enumerate(two.inside)) {
     Value pointer = elementPointer(memory, add(from, constant(int64_t(i) * width)));
     unsigned alignment = byteWidth(memory.dtype);
-    Value v = mask ? Value(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment))
+    Value v = mask ? maskedLoad(type, pointer, mask, alignment)
                    : Value(LLVM::LoadOp::create(b, loc, type, pointer, alignment));
     v = type == narrow ? v : Value(arith::BitcastOp::create(b, loc, narrow, v));
     vectors.push_back(narrow == wide ? v : Value(arith::ExtUIOp::create(b, loc, wide, v)));

@@ -25,8 +25,8 @@ std::optional<Memory> ElementEmitter::memoryOf(Value v) {
 }
 
 Value ElementEmitter::masked(Value extra, llvm::function_ref<Value()> body) {
-  llvm::SaveAndRestore both(
-      mask, mask ? Value(arith::AndIOp::create(k.b, k.loc, mask, k.hiddenMask(k.broadcast(extra, k.width)))) : extra);
+  llvm::SaveAndRestore both(mask,
+                            mask ? Value(arith::AndIOp::create(k.b, k.loc, mask, k.broadcast(extra, k.width))) : extra);
   return body();
 }
 
