@@ -89,6 +89,25 @@ TEST_CASE("Sums of transposed values have the bits of fixed sizes when a size is
   }
 }
 
+TEST_CASE("Sums of a slice have the bits of fixed sizes if it is all of its operand", "[sums]") {
+  for (const std::string &target : cpuTargets()) {
+    auto build = [](Graph &graph) {
+      const Dim n("n"), m("m"), k("k");
+      Graph::Value x = graph.input({DType::f32, {n, k, m}});
+      Graph::Value half = graph.apply(
+          "slice", {x},
+          {{"starts", Shape{Dim(0), floordiv(k, 2), Dim(0)}}, {"stops", Shape{n, k, m}}, {"steps", Ints{1, 1, 1}}})[0];
+      Graph::Value upper = graph.apply("triu", {x}, {{"diagonal", int64_t(1)}})[0];
+      for (const Ints &axes : {Ints{0, 1, 2}, Ints{0, 1}, Ints{1, 2}})
+        for (Graph::Value v : {half, upper})
+          graph.output(graph.apply("reduce_sum", {v}, {{"axes", axes}})[0]);
+      graph.output(
+          graph.apply("layer_norm", {half, Graph::none, Graph::none}, {{"axis", int64_t(1)}, {"epsilon", 0.25}})[0]);
+    };
+    compare(build, {"n", "m", "k"}, {1, 3, 17}, target);
+  }
+}
+
 TEST_CASE("Softmax and norms along columns have the bits of fixed sizes when there is one column", "[sums]") {
   for (const std::string &target : cpuTargets()) {
     auto build = [](Graph &graph) {

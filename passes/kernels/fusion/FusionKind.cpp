@@ -104,8 +104,34 @@ static bool sumStoredTranspose(ArrayRef<Operation *> producer, ArrayRef<Operatio
                       [&](Operation *op) { return isa<TransposeOp>(op) && llvm::any_of(op->getUsers(), isOther); });
 }
 
+/// Whether the op adds along one row that consists of several dimensions: the last ones, perhaps but for sizes of 1.
+static bool addsAlongSeveral(Operation *op) {
+  const SmallVector<int64_t> axes = rowAxes(op);
+  if (axes.size() < 2 || !isFloat(dtypeOf(op->getOperand(0))) || isa<ReduceMaxOp, ReduceMinOp>(op))
+    return false;
+  const Shape shape = shapeOf(op->getOperand(0));
+  int64_t count = 0;
+  for (int64_t d = int64_t(shape.size()); d-- > 0;) {
+    const bool isReduced = llvm::is_contained(axes, d);
+    if (!isReduced && lowerBound(shape[d]).value_or(0) > 1)
+      break;
+    count += isReduced && shape[d] != Dim(1);
+  }
+  return count > 1;
+}
+
+/// Whether one group adds along a row of several dimensions and the other moves elements. A kernel of both would not
+/// merge these dimensions, and add along the last one only. Eager code adds along the whole row, and so do fixed sizes
+/// with which the movement is the identity, as a slice from 0 to the end.
+static bool movementSplitsRows(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
+  auto moves = [](Operation *op) { return factsOf(op).fusion == Kind::Movement && !isa<TransposeOp>(op); };
+  return (llvm::any_of(a, addsAlongSeveral) && llvm::any_of(b, moves)) ||
+         (llvm::any_of(b, addsAlongSeveral) && llvm::any_of(a, moves));
+}
+
 bool mustStayApart(ArrayRef<Operation *> producer, ArrayRef<Operation *> consumer) {
-  return keepOrderOfSums(producer, consumer) || sumStoredTranspose(producer, consumer);
+  return keepOrderOfSums(producer, consumer) || sumStoredTranspose(producer, consumer) ||
+         movementSplitsRows(producer, consumer);
 }
 
 std::string kernelName(ArrayRef<Operation *> ops) {

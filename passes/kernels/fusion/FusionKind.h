@@ -27,9 +27,9 @@ struct FusionTargets {
 /// Whether the op checks indices for another one, before states are set: its kernel must not wait for that of the
 /// other.
 bool isEarlyCheck(mlir::Operation *);
-/// Whether the two groups must not be one kernel because of a transpose in one of them and a reduction of several
-/// dimensions in the other: if that must keep the order of its operand, which the kernel would change, or if the
-/// transpose is stored anyway.
+/// Whether the two groups must not be one kernel because one of them moves elements and the other reduces several
+/// dimensions: if that must keep the order of its operand, which the kernel would change, or if a transpose is stored
+/// anyway.
 bool mustStayApart(llvm::ArrayRef<mlir::Operation *> producer, llvm::ArrayRef<mlir::Operation *> consumer);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
