@@ -19,7 +19,7 @@ using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
 
-/// A position along one dimension for each lane of the current vector, in one of three forms:
+/// An index along one dimension for each lane of the current vector, in one of three forms:
 ///   base + lane * stride                                 constant distance between lanes; 0: the same for all lanes
 ///   base + offsets[lane] + sum of factor * multiples[lane] over `terms`   other distances known at compile time
 ///   base + lanes[lane]                                   distances known at run time only; a null base counts as 0
@@ -65,7 +65,9 @@ struct GpuLaunch {
   /// Number of tasks, if each thread runs whole tasks in a grid-stride loop. Otherwise the threads of a block run the
   /// body together, with the block's index as `lo`.
   std::optional<Dim> tasksOfThreads = {};
-  Dim scratchOfThread = 0; // bytes per thread, with tasksOfThreads
+  /// Bytes of scratch memory per thread. With tasksOfThreads each thread has a piece of its own; otherwise the blocks
+  /// share the whole, and exchange data through it.
+  Dim scratchOfThread = 0;
   int64_t sharedBytes = 0; // size of sharedPool()
   /// Blocks that a multiprocessor must have room for; 0: the assembler decides, which may spill registers.
   int64_t leastBlocks = 0;
@@ -93,7 +95,8 @@ public:
   OpBuilder b;
   mlir::Location loc;
   const Target &target;
-  Value scratch, lo, hi; // scratch memory of this thread; the tasks [lo, hi)
+  Value scratch; // memory of this thread or, see GpuLaunch, of all blocks
+  Value lo, hi;  // the tasks [lo, hi)
   /// Lanes of the vectors currently being built; 1 stands for scalars.
   int64_t width = 1;
   /// Whether loops made from here on stay as they are: ptxas unrolls loops, which would make code that seldom runs
@@ -249,6 +252,7 @@ private:
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value opaque(Value, llvm::StringRef constraints);
   Value opaqueRegisters(Value vector, int64_t lanes);
+  bool isConstantMask(Value mask);
   Value maskedLoad(mlir::VectorType, Value pointer, Value mask, unsigned alignment);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   void beginEntry(Type result, ArrayRef<Type> types);

@@ -32,19 +32,29 @@ Value KernelBuilder::opaque(Value v, llvm::StringRef constraints) {
       .getResult(0);
 }
 
-/// A masked load. AVX2 masks count by their sign bits. LLVM 22 may simplify a part of a mask to constants of which only
-/// the sign bit is right, and then reads each that is not 0 as active: it loads and keeps what the mask excludes. That
-/// part is one register of a mask of several, as a whole mask that is constant has been folded before. So each register
-/// of such a mask goes through an opaque copy, which takes no instruction.
+/// Whether LLVM folds the mask to a constant.
+bool KernelBuilder::isConstantMask(Value mask) {
+  auto known = bounds.find(mask);
+  return mask.getDefiningOp<arith::ConstantOp>() ||
+         (known != bounds.end() && constantOf(known->second.first) && constantOf(known->second.second));
+}
+
+/// A masked load. Without AVX-512, vmaskmov tests only the sign bit of each element of a mask. LLVM 22 simplifies masks
+/// by this bit when it selects instructions, and then takes every constant element other than 0 for active: it loads,
+/// and keeps, lanes that are masked off. That needs a mask that becomes a constant only there; others have been folded
+/// before. It happens if a vector takes several registers and the mask of one of them becomes a constant, so the mask
+/// of each register goes through an opaque copy, which takes no instruction (test: "Concats of short pieces under a
+/// mask").
 Value KernelBuilder::maskedLoad(VectorType type, Value pointer, Value mask, unsigned alignment) {
-  const int64_t elementBytes = type.getElementTypeBitWidth() / 8, lanes = target.vectorBytes / elementBytes;
-  constexpr int64_t kAvxBytes = 32;
-  const bool isMaskByParts = !target.avx512 && target.vectorBytes == kAvxBytes && type.getNumElements() > lanes;
-  if (isMaskByParts && elementBytes >= 4) { // masked loads of narrower elements take a branch per element
+  constexpr int64_t kAvxBytes = 32; // of a register; targets without AVX test masks by branches
+  const int64_t elementBytes = type.getElementTypeBitWidth() / 8, lanes = kAvxBytes / elementBytes;
+  const bool isByRegisters = !target.isGpu() && !target.avx512 && target.vectorBytes == kAvxBytes &&
+                             type.getNumElements() > lanes && elementBytes >= 4; // a branch tests each narrower element
+  if (isByRegisters && !isConstantMask(mask)) {
     auto wide = VectorType::get(type.getShape(), b.getIntegerType(unsigned(8 * elementBytes)));
-    Value parts = arith::ExtSIOp::create(b, loc, wide, mask);
+    Value registers = arith::ExtSIOp::create(b, loc, wide, mask);
     Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(wide));
-    mask = compare(arith::CmpIPredicate::slt, opaqueRegisters(parts, lanes), none);
+    mask = compare(arith::CmpIPredicate::slt, opaqueRegisters(registers, lanes), none);
   }
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment);
