@@ -8,11 +8,12 @@ struct GpuResults {
   GpuResults() = default;
   GpuResults(mlir::Block &body, const passes::IterationSpace &, ArrayRef<Value> results);
 
-  /// Values that the kernel yields, without reshapes, each with the pointer of its result.
+  /// Values that the kernel yields, each with the pointer of its result; instead of a reshape that is not in the space,
+  /// its operand.
   SmallVector<std::pair<Value, Value>> stored;
-  /// Computes the values of a thread before its first store, which may overwrite an element that another of them reads:
-  /// a result may share the memory of an input. A value without some dimensions of the space is stored where these are
-  /// 0, so that no two threads store the same element.
+  /// Computes all values of a thread, then stores them: a result may share the memory of an input that another value
+  /// still reads. A value that lacks dimensions of the space is stored by the thread whose indices along these are 0
+  /// alone.
   void write(PointEmitter &) const;
 };
 

@@ -14,7 +14,8 @@ inline constexpr int64_t kLineBytes = 64;
 struct Machine {
   int64_t l1WayBytes = 4096; // addresses this far apart share a set of L1 …
   int64_t l1Ways = 8;        // … which holds this many cache lines
-  /// Size of a kernel result from which it is written by non-temporal stores, as it would not stay in a cache.
+  /// Total bytes of a kernel's results from which they are written by non-temporal stores, as they would not stay in a
+  /// cache.
   int64_t streamFromBytes = int64_t(128) << 20;
   // Prefetch distance for the operands of such results: the bytes that DRAM delivers during the latency of a load.
   int64_t prefetchBytes = 4096;

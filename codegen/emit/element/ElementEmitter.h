@@ -23,7 +23,7 @@ class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}
 
-  /// The element(s) of `v` at a position; a scalar if it is equal for all lanes. Lanes where `mask` is off are
+  /// The element(s) of `v` at a place; a scalar if it is equal for all lanes. Lanes where `mask` is off are
   /// unspecified but never fault.
   Value element(Value v, ArrayRef<Index> at);
 
@@ -50,8 +50,8 @@ public:
   /// Runs `body` with the mask restricted by `extra`.
   Value masked(Value extra, llvm::function_ref<Value()> body);
 
-  /// What is known about a position while `body` runs: `base`, or all lanes from it on in steps of 1, lie in [from,
-  /// to). Concats and pads then emit the code of one piece alone.
+  /// States that while `body` runs, every index that is computed from `base`, as `base` for all lanes or as `base +
+  /// lane`, lies in [from, to) in all active lanes. Concats and pads then emit the code of one piece alone.
   template <class Body> auto knowing(Value base, const Dim &from, const Dim &to, Body &&body) {
     ranges.push_back({base, from, to});
     struct Pop {

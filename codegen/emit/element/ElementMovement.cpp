@@ -1,5 +1,5 @@
-// Element rules of ops that select by position: pad, concat, take, gather, tril, triu, pack; and what they share:
-// conditions on indices, branches for vectors that need no masks, and errors of indices out of range.
+// Element rules of ops that select by position: pad, concat, take, gather, tril, triu, pack, bf16_pairs; what they
+// share: conditions on indices, branches for vectors that need no masks, and errors of indices out of range.
 #include "codegen/emit/element/ElementEmitter.h"
 
 using namespace mlir;
@@ -14,7 +14,7 @@ Index ElementEmitter::select(Value condition, const Index &x, const Index &y) {
   return {{}, 0, arith::SelectOp::create(k.b, k.loc, condition, k.lanesOf(x, k.width), k.lanesOf(y, k.width))};
 }
 
-/// Clamps a position to [0, size); 0 if the dimension is empty.
+/// Clamps an index to [0, size); 0 if the dimension is empty.
 Index ElementEmitter::clampIndex(const Index &i, Value size) {
   Value zero = k.constant(0), last = k.sub(size, k.constant(1));
   if (i.uniform())
@@ -99,7 +99,7 @@ Value ElementEmitter::either(Value condition, DType type, llvm::function_ref<Val
   return branch.getResult(0);
 }
 
-/// Reflects positions outside [0, size) at the first and the last element.
+/// Reflects indices outside [0, size) at the first and the last element.
 Index ElementEmitter::reflect(const Index &i, Value size) {
   auto absolute = [&](const Index &x) {
     return select(inRange(x, k.constant(0), k.constant(INT64_MAX)), x, k.scale(x, k.constant(-1)));
@@ -363,7 +363,7 @@ Value ElementEmitter::packed(Operation *op, ArrayRef<Index> at) {
 Value ElementEmitter::pairsOf(Operation *op, ArrayRef<Index> at) {
   auto pairs = cast<Bf16PairsOp>(op);
   Value x = pairs.getX();
-  const size_t axis = at.size() - size_t(pairs.getAxis());
+  const size_t axis = at.size() - size_t(pairs.getAxis()); // the attribute counts from the end
   const Dim size = shapeOf(x)[axis];
   SmallVector<Index> inner(at);
   auto half = [&](const Index &position) {

@@ -16,7 +16,7 @@ public:
   const passes::IterationSpace &alignment;
   /// Use non-temporal stores, see Memory.
   bool streamed = false;
-  /// The current point: a position per dimension of the space.
+  /// The current point: an index per dimension of the space.
   SmallVector<Index> point;
   /// A future point at which operands are prefetched; empty: none.
   SmallVector<Index> later;
@@ -26,16 +26,16 @@ public:
   /// Sets the element of `v` at the point, until the end of the scope.
   void bind(Value v, Value element) { known.back()[v] = element; }
   /// Computes the epilogue and stores all values that the kernel yields, given an element of `main`, the value that the
-  /// loops of the family compute, at a position of its shape. `element` is a scalar, or a vector under e.mask.
+  /// loops of the family compute, at a place of its shape. `element` is a scalar, or a vector under e.mask.
   /// `results` are the pointers of the yielded values.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
-  /// The same at several positions, whose elements `element` computes in turn. Loads the operands of all of them before
+  /// The same at several places, whose elements `element` computes in turn. Loads the operands of all of them before
   /// the first store, so that they do not wait for each other's stores.
   void finishAll(Value main, ArrayRef<SmallVector<Index>> positions, llvm::function_ref<Value(size_t)> element,
                  mlir::Block &body, ArrayRef<Value> results);
   /// The same for a point whose elements are bound, or can be computed from operands.
   void storeResults(mlir::Block &body, ArrayRef<Value> results);
-  /// Prefetches the cache lines that finish() will write at this position.
+  /// Prefetches the cache lines that finish() will write at this place.
   void fetchResults(Value main, ArrayRef<Index> at, mlir::Block &body, ArrayRef<Value> results);
   /// The known element of `v` at the point, or null.
   Value bound(Value v);

@@ -10,9 +10,10 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-constexpr int64_t kMostJoining = 16; // threads that share the columns of a row when they join parts
+// Not tuned one by one.
+constexpr int64_t kMostJoining = 16; // threads that join the parts of one vector of columns
 constexpr int64_t kFewThreads = 128; // of a block
-constexpr int64_t kTogether = 4;     // parts that such a thread loads at once
+constexpr int64_t kTogether = 4;     // parts that a thread loads at once when it joins them
 
 AttentionPartials::AttentionPartials(const KernelEmission &kernel, ScaledDotProductAttentionOp op)
     : AttentionOperands(kernel.e, op), shared(passes::rowsOfSharedKeys(op)), rowCount(shared.rows),
@@ -28,8 +29,8 @@ AttentionPartials::Partial AttentionPartials::nothing(size_t vectors, int64_t la
 SmallVector<Value> AttentionPartials::flat(ArrayRef<Partial> partials) {
   SmallVector<Value> all;
   for (const Partial &x : partials) {
-    all.append({x.top, x.total});
-    llvm::append_range(all, x.sums);
+    all.append({x.largest, x.weightSum});
+    llvm::append_range(all, x.weightedValues);
   }
   return all;
 }
@@ -41,8 +42,8 @@ AttentionPartials::Partials AttentionPartials::ofFlat(ValueRange all, size_t vec
   return partials;
 }
 
-Value AttentionPartials::shiftOf(Value top) {
-  return select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top)).value();
+Value AttentionPartials::shiftOf(Value largest) {
+  return select(scalar(largest) == -INFINITY, scalar(number(0)), scalar(largest)).value();
 }
 
 Value AttentionPartials::weight(Value score, Value shift) {
@@ -53,12 +54,13 @@ Value AttentionPartials::weight(Value score, Value shift) {
 AttentionPartials::Partial AttentionPartials::joined(ArrayRef<Partial> all) {
   Partial result = all[0];
   for (const Partial &x : all.drop_front())
-    result.top = largerOf(k, result.top, x.top);
-  Value shift = shiftOf(result.top);
+    result.largest = largerOf(k, result.largest, x.largest);
+  Value shift = shiftOf(result.largest);
   for (auto [i, x] : llvm::enumerate(all)) {
-    Value factor = weight(x.top, shift);
-    result.total = i ? fma(scalar(x.total), scalar(factor), scalar(result.total)).value() : product(x.total, factor);
-    for (auto [own, added] : llvm::zip_equal(result.sums, x.sums))
+    Value factor = weight(x.largest, shift);
+    result.weightSum =
+        i ? fma(scalar(x.weightSum), scalar(factor), scalar(result.weightSum)).value() : product(x.weightSum, factor);
+    for (auto [own, added] : llvm::zip_equal(result.weightedValues, x.weightedValues))
       own = i ? addScaled(added, factor, own) : product(added, k.broadcast(factor, k.laneCount(added)));
   }
   return result;
@@ -104,11 +106,13 @@ Memory AttentionPartials::sharedFloats(int64_t count) {
   return {sharedArray(k, k.b.getF32Type(), count), DType::f32, {}};
 }
 
-/// Threads that share the columns of a row when parts are joined.
-int64_t AttentionPartials::joining() const { return std::clamp<int64_t>(threads / columnVectors(), 1, kMostJoining); }
+/// Threads that join the parts of one vector of columns.
+int64_t AttentionPartials::threadsPerVector() const {
+  return std::clamp<int64_t>(threads / columnVectors(), 1, kMostJoining);
+}
 
 void AttentionPartials::allocateSharedRows(int64_t count, int64_t columns) {
-  const int64_t joined = isCut() ? joining() : 0;
+  const int64_t joined = isCut() ? threadsPerVector() : 0;
   sums = sharedFloats(std::max(count * columns, joined * slotColumns));
   tops = sharedFloats(std::max(count, joined));
   totals = sharedFloats(std::max(count, joined));
@@ -117,8 +121,8 @@ void AttentionPartials::allocateSharedRows(int64_t count, int64_t columns) {
 void AttentionPartials::storeSharedRow(Value sharedRow, int64_t columns, Value column, const Partial &x, Value vector) {
   k.store(sums, {k.add(k.mul(sharedRow, k.constant(columns)), column), 1}, vector, k.laneCount(vector), {});
   k.when(isFirst(column), [&] {
-    k.store(tops, {sharedRow}, x.top, 1, {});
-    k.store(totals, {sharedRow}, x.total, 1, {});
+    k.store(tops, {sharedRow}, x.largest, 1, {});
+    k.store(totals, {sharedRow}, x.weightSum, 1, {});
   });
 }
 
@@ -149,10 +153,10 @@ void AttentionPartials::storePart(Value row, Value column, const Partial &x) {
     k.when(isSingle, [&] { e.scoped([&] { storeResult(row, column, x); }); });
   k.unless(isSingle, [&] {
     Value slot = slotOf(k.lo);
-    k.store(scratch(), {sumsAt(slot, row, column), 1}, x.sums[0], kColumns, {});
+    k.store(scratch(), {sumsAt(slot, row, column), 1}, x.weightedValues[0], kColumns, {});
     k.when(isFirst(column), [&] {
-      k.store(scratch(), {topAt(slot, row)}, x.top, 1, {});
-      k.store(scratch(), {totalAt(slot, row)}, x.total, 1, {});
+      k.store(scratch(), {topAt(slot, row)}, x.largest, 1, {});
+      k.store(scratch(), {totalAt(slot, row)}, x.weightSum, 1, {});
     });
   });
 }
@@ -177,32 +181,33 @@ void AttentionPartials::joinParts(Value block) {
   });
 }
 
-/// Joins every n-th part of a row, from number `subset` on.
+/// Joins every threadsPerVector()-th part of a row, from number `subset` on.
 AttentionPartials::Partial AttentionPartials::joinSubset(Value head, Value row, Value column, Value subset) {
   Value firstPart = k.mul(head, k.dim(parts)), end = k.dim(parts);
   auto iteration = [&](Value part, ValueRange carried) {
     Partials all = ofFlat(carried, 1);
     for (int64_t n = 0; n < kTogether; ++n) {
-      Value number = k.add(part, k.constant(n * joining())), isThere = n ? isBelow(number, end) : Value();
+      Value number = k.add(part, k.constant(n * threadsPerVector())), isThere = n ? isBelow(number, end) : Value();
       number = n ? k.minimum(number, k.sub(end, k.constant(1))) : number;
       all.push_back(loadPart(row, column, slotOf(k.add(firstPart, number)), isThere));
     }
     return flat(joined(all));
   };
-  return ofFlat(k.loop(subset, end, k.constant(joining() * kTogether), flat(nothing(1, kColumns)), iteration), 1)[0];
+  return ofFlat(k.loop(subset, end, k.constant(threadsPerVector() * kTogether), flat(nothing(1, kColumns)), iteration),
+                1)[0];
 }
 
 void AttentionPartials::joinRow(Value head, Value row) {
   Value subset = k.div(thread, k.constant(columnVectors()));
   Value column = k.mul(k.rem(thread, k.constant(columnVectors())), k.constant(kColumns));
-  k.when(isBelow(subset, k.constant(joining())), [&] {
+  k.when(isBelow(subset, k.constant(threadsPerVector())), [&] {
     Partial own = joinSubset(head, row, column, subset);
-    storeSharedRow(subset, slotColumns, column, own, own.sums[0]);
+    storeSharedRow(subset, slotColumns, column, own, own.weightedValues[0]);
   });
   barrier(k);
   k.when(isFirst(subset), [&] {
     Partials subsets;
-    for (int64_t n = 0; n < joining(); ++n)
+    for (int64_t n = 0; n < threadsPerVector(); ++n)
       subsets.push_back(loadSharedRow(k.constant(n), slotColumns, column));
     e.scoped([&] { storeResult(row, column, joined(subsets)); });
   });
@@ -210,7 +215,7 @@ void AttentionPartials::joinRow(Value head, Value row) {
 
 GpuLaunch AttentionPartials::launchOfParts() const {
   const Dim blocks = shared.heads * parts;
-  // ptxas would spill registers of large blocks for the sake of a third one.
+  // Without a number of blocks, ptxas may limit the registers of large blocks so that more of them fit, and spill.
   const int64_t leastBlocks = threads > kFewThreads ? 1 : 0;
   if (!isCut())
     return {.blocks = blocks, .threads = threads, .leastBlocks = leastBlocks};
@@ -225,7 +230,7 @@ GpuLaunch AttentionPartials::launchOfParts() const {
 
 void AttentionPartials::storeResult(Value rowOfBlock, Value column, const Partial &x) {
   Value row = goToRow(rowOfBlock);
-  Scalar total = scalar(x.total);
+  Scalar total = scalar(x.weightSum);
   Value inverse = select(total == 0, scalar(number(0)), 1 / total).value(); // a row whose keys are all masked
   at[leading] = {row};
   at[leading + 1] = {column, 1};
@@ -233,7 +238,7 @@ void AttentionPartials::storeResult(Value rowOfBlock, Value column, const Partia
   const bool isPartial = !isMultipleOf(width, kColumns);
   llvm::SaveAndRestore existing(e.mask, isPartial ? k.below(column, k.maskBound(width, narrowest(body, type)), kColumns)
                                                   : Value());
-  Value mixed = product(x.sums[0], k.broadcast(inverse, kColumns));
+  Value mixed = product(x.weightedValues[0], k.broadcast(inverse, kColumns));
   p.finish(result, at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
 }
 

@@ -1,4 +1,5 @@
-// Attention with few query rows: partial results of rows over some of the keys, and how blocks join them.
+// Attention with few query rows (split-KV, as in FlashDecoding): partial results of rows over some of the keys, each
+// the running maximum, the sum of exponentials and the output before division, and how blocks join them.
 //
 // A block computes the rows that share keys. If their keys are cut into parts, one per block, a second group of blocks
 // (GpuLaunch::group) joins the parts, which have passed through scratch memory. All orders depend on sizes alone.
@@ -16,8 +17,8 @@ protected:
   /// Of a row, over some of the keys: the largest score, the sum of weights relative to it, and the weighted sums of
   /// values of some columns, in vectors.
   struct Partial {
-    Value top, total;
-    SmallVector<Value> sums;
+    Value largest, weightSum;
+    SmallVector<Value> weightedValues;
   };
   using Partials = SmallVector<Partial>;
   /// The partial over no keys.
@@ -27,14 +28,14 @@ protected:
   static Partials ofFlat(ValueRange, size_t vectors);
 
   /// The number that is subtracted from scores before exp: the largest one, or 0 if no key has been seen.
-  Value shiftOf(Value top);
+  Value shiftOf(Value largest);
   Value weight(Value score, Value shift);
   /// The partial over the keys of all of them. Partials over no keys add nothing.
   Partial joined(ArrayRef<Partial>);
 
-  /// Goes to the first head that has the keys of number `head`.
+  /// Sets `at` to the first query head of key/value head `head`.
   void goToKeys(Value head);
-  /// Goes to the head of a row of the block; returns the row in that head.
+  /// Sets `at` to the query head of a row of the block; returns the row in that head.
   Value goToRow(Value row);
 
   // ---- shared rows (rows of a tile in shared memory): partials of all columns
@@ -77,7 +78,7 @@ protected:
   Value thread;
 
 private:
-  int64_t joining() const;
+  int64_t threadsPerVector() const;
   int64_t slotFloats() const;
   Memory sharedFloats(int64_t count);
   Value sumsAt(Value slot, Value row, Value column);

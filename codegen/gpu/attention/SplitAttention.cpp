@@ -196,7 +196,7 @@ private:
       for (auto [r, x] : llvm::enumerate(own))
         for (int64_t n = 0; n < piecesOfThread; ++n)
           storeSharedRow(sharedRowOf(set, warpOfSet, k.constant(int64_t(r))), columns, firstColumn(n), x,
-                         x.sums[size_t(n)]);
+                         x.weightedValues[size_t(n)]);
     });
     barrier(k);
     k.loop(thread, k.constant(rowCount * columnVectors()), k.constant(threads),
@@ -326,17 +326,17 @@ private:
 
   /// Adds the weighted values of an iteration to those of a row.
   void addValues(const Iteration &t, ArrayRef<Value> scores, Partial &own) {
-    Value earlier = own.top;
+    Value earlier = own.largest;
     for (Value x : scores)
-      own.top = largerOf(k, x, own.top);
-    Value shift = shiftOf(own.top), shrink = weight(earlier, shift), total;
+      own.largest = largerOf(k, x, own.largest);
+    Value shift = shiftOf(own.largest), shrink = weight(earlier, shift), total;
     SmallVector<Value> weights;
     for (Value x : scores) {
       weights.push_back(weight(x, shift));
       total = total ? sum(total, weights.back()) : weights.back();
     }
-    own.total = fma(scalar(own.total), scalar(shrink), scalar(total)).value();
-    for (auto [n, all] : llvm::enumerate(own.sums)) {
+    own.weightSum = fma(scalar(own.weightSum), scalar(shrink), scalar(total)).value();
+    for (auto [n, all] : llvm::enumerate(own.weightedValues)) {
       all = product(all, k.broadcast(shrink, lanes));
       for (size_t u = 0; u < weights.size(); ++u) {
         Value piece = t.valuePieces[u * size_t(piecesOfThread) + n];
@@ -349,12 +349,12 @@ private:
   /// Joins the partials of the keys that a warp reads at once. The threads of the first key store the result.
   Partial ofWarp(Partial own) {
     for (int64_t distance = threadsOfKey; distance < kWarp; distance *= 2) {
-      Partial other{shuffleAcross(k, own.top, distance), shuffleAcross(k, own.total, distance), {}};
-      for (Value v : own.sums) {
+      Partial other{shuffleAcross(k, own.largest, distance), shuffleAcross(k, own.weightSum, distance), {}};
+      for (Value v : own.weightedValues) {
         SmallVector<Value> elements;
         for (int64_t i = 0; i < lanes; ++i)
           elements.push_back(shuffleAcross(k, lane(v, i), distance));
-        other.sums.push_back(vectorOf(elements));
+        other.weightedValues.push_back(vectorOf(elements));
       }
       own = joined({own, other});
     }

@@ -3,7 +3,8 @@
 //
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of additions and are
 // combined in a fixed tree, and two rows are interleaved, so that one computes during the other's tree. If it is
-// parallel, each lane reduces a column. The order of additions depends on the values of the sizes alone (SumOrder.h).
+// parallel, each lane reduces a column. The order of additions depends on the values of the sizes alone (SumOrder.h)
+// and, along rows, on the length of vectors.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
@@ -128,8 +129,8 @@ private:
     }
   }
 
-  /// Distance of prefetches in rows. Streamed results need more: two rows, one if a row exceeds a page; one more if
-  /// reductions are expensive.
+  /// Distance of prefetches, in groups of rows as in takeTogether(): 1. With non-temporal stores 2 if a row has at most
+  /// kMapBlock elements, and one more if stores overlap reductions.
   int64_t fetchedAhead() {
     Dim row = 1;
     for (int d : reduced)
@@ -301,8 +302,9 @@ private:
   }
 
   // ---- non-temporal stores
-  /// The results to store with non-temporal stores: if they are too large to stay in a cache, and all their vectors are
-  /// whole and, given aligned results, aligned. Empty otherwise.
+  /// The results to store with non-temporal stores: if together they are too large to stay in a cache, and all their
+  /// vectors are whole and, given aligned results, aligned. Empty otherwise, and if an element has fewer than 4 bytes
+  /// (not tuned).
   SmallVector<std::pair<Value, Value>> streamedResults() {
     auto &candidates = lanesReduce ? fullResults : pointResults;
     int64_t bytes = 0;
@@ -366,7 +368,7 @@ private:
     const int64_t accumulators = accumulatorsOfColumn();
     if (!accumulators)
       return 1;
-    // Two thirds of those of contractions (not tuned): the rest is for operands.
+    // Accumulators take two thirds of the registers of a contraction's tile; the rest is for operands (not tuned).
     const int64_t registers = k.target.tileRows * k.target.tileVectors * 2 / 3;
     const int64_t most = std::max<int64_t>(registers / accumulators, 1);
     return vectorDims[0].isStatic() ? evenGroup(std::min(vectorDims[0].value(), columnBlock()) / vectorWidth, most)
@@ -443,7 +445,7 @@ private:
   void reducePoint() {
     for (auto &[value, slot] : kept)
       slot.written = slot.touched = false;
-    // The operands of the next rows are prefetched meanwhile: by the second walk, if there are several.
+    // While the second level of reductions runs, if there is one, the operands of the next rows are prefetched.
     for (auto [i, level] : llvm::enumerate(levels)) {
       llvm::SaveAndRestore prefetches(fetches, lanesReduce && i == 1);
       llvm::SaveAndRestore writes(writesBefore, !before.empty() && i + 1 == levels.size());

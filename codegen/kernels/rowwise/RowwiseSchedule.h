@@ -21,7 +21,7 @@ struct RowwiseSchedule {
   int64_t vectorWidth = 1;                  // lanes of a vector
   int64_t taskWidth = 1;                    // lanes of kTaskVectorBytes; tasks are multiples of it on all targets
   bool lanesReduce = false;                 // lanes run along a reduced dimension
-  DType narrowest = DType::i64;             // element type of the results
+  DType narrowest = DType::i64;             // narrowest element type of the results
   /// Reductions by the number of walks that must precede theirs.
   llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> levels;
   /// Results with and without reduced dimensions: value, pointer.

@@ -74,8 +74,8 @@ bool isWarpgroupContraction(const KernelBody &);
 /// dimensions, in which keys and values are repeated.
 struct SharedKeys {
   size_t leading; // leading dimensions along which keys differ
-  Dim heads;      // number of different keys
-  int64_t rows;   // rows of each; 0: more than kMostSplitRows, or symbolic
+  Dim heads;      // number of key/value heads
+  int64_t rows;   // query rows of each; 0: more than kMostSplitRows, or symbolic
 };
 SharedKeys rowsOfSharedKeys(ir::ScaledDotProductAttentionOp);
 /// Whether an op is an attention of f32 or 16-bit floats with few query rows and static columns. It reads keys and

@@ -9,21 +9,23 @@ namespace burin::passes {
 
 namespace {
 
-constexpr int64_t kTile = 64, kMostTiles = 192; // an H200 has 132 multiprocessors, which hold several blocks each
-constexpr int64_t kLeastDepth = 128, kMostParts = 64, kCopied = 16;
+// Not tuned one by one; docs/gpu.md says what splitting gains on an H200, which has 132 multiprocessors.
+constexpr int64_t kTile = 64, kMostTiles = 192; // rows and columns of a tile; tiles of all parts
+constexpr int64_t kLeastDepth = 128, kMostParts = 64;
+constexpr int64_t kCopied = 16; // bytes that a thread copies at once: a part begins at a multiple of it
 
 /// Costs of a static sum in parts.
 struct SumCosts {
   int64_t rows, columns, depth, tiles;
 
   static std::optional<SumCosts> of(const Sums &s) {
-    for (const Dim &d : {s.rows, s.columns, s.taps, s.channels})
+    for (const Dim &d : {s.rows, s.columns, s.kernelPositions, s.channels})
       if (!d.isStatic() || d.value() == 0)
         return {};
     const int64_t rows = s.rows.value(), columns = s.columns.value();
     if (rows <= kMostThinRows)
       return {};
-    return SumCosts{rows, columns, s.taps.value() * s.channels.value(),
+    return SumCosts{rows, columns, s.kernelPositions.value() * s.channels.value(),
                     (rows + kTile - 1) / kTile * ((columns + kTile - 1) / kTile)};
   }
   bool canHave(int64_t parts) const {
@@ -52,20 +54,20 @@ DepthSplit splitOfChannels(const Sums &s) {
   return best;
 }
 
-DepthSplit splitOfWindowRows(const Sums &s, int64_t rows) {
+DepthSplit splitOfWindowRows(const Sums &s, int64_t kernelRows) {
   const std::optional<SumCosts> costs = SumCosts::of(s);
   if (!costs)
     return {};
   DepthSplit best = costs->whole();
-  for (int64_t parts = 2; parts <= rows && costs->canHave(parts); ++parts)
-    if (const int64_t cost = costs->cost(parts); rows % parts == 0 && cost < best.cost)
+  for (int64_t parts = 2; parts <= kernelRows && costs->canHave(parts); ++parts)
+    if (const int64_t cost = costs->cost(parts); kernelRows % parts == 0 && cost < best.cost)
       best = {parts, cost};
   return best;
 }
 
 PartOperands splitDepth(GraphBuilder &g, Value lhs, Value matrix, int64_t parts) {
   Shape left = shapeOf(lhs), right = shapeOf(matrix);
-  const Dim channels = floordiv(left.back(), parts), taps = floordiv(right[0], left.back());
+  const Dim channels = floordiv(left.back(), parts), positions = floordiv(right[0], left.back());
   const int64_t last = int64_t(left.size()) - 1;
   left.back() = parts;
   left.push_back(channels);
@@ -74,21 +76,24 @@ PartOperands splitDepth(GraphBuilder &g, Value lhs, Value matrix, int64_t parts)
     partsFirst.push_back(d);
   partsFirst.push_back(last + 1);
   lhs = g.transpose(g.reshape(lhs, left), partsFirst);
-  if (taps != Dim(1))
-    matrix = g.transpose(g.reshape(matrix, {taps, parts, channels, right[1]}), {1, 0, 2, 3});
-  return {lhs, g.reshape(matrix, {parts, taps * channels, right[1]})};
+  if (positions != Dim(1))
+    matrix = g.transpose(g.reshape(matrix, {positions, parts, channels, right[1]}), {1, 0, 2, 3});
+  return {lhs, g.reshape(matrix, {parts, positions * channels, right[1]})};
 }
 
 Value rowsOfParts(GraphBuilder &g, Value x, const WindowRows &w, int64_t parts) {
   const Shape image = shapeOf(x);
   const size_t rank = image.size();
-  const int64_t taps = w.taps / parts, step = taps * w.dilation; // of rows, from a part to the next one
-  const int64_t seen = (taps - 1) * w.dilation + (w.positions - 1) * w.stride + 1;
+  assert(w.kernelRows % parts == 0);
+  const int64_t kernelRows = w.kernelRows / parts,
+                step = kernelRows * w.dilation; // of rows, from a part to the next one
+  const int64_t seen = (kernelRows - 1) * w.dilation + (w.resultRows - 1) * w.stride + 1;
   // Parts overlap where a part sees more than its step: the rows beyond are those at the beginning of the next parts.
   // Both are the image with padding or without its last rows, in pieces of a step.
   auto pieces = [&](int64_t first, int64_t count) {
-    const int64_t begin = std::max<int64_t>(first - w.low, 0), low = std::max<int64_t>(w.low - first, 0);
-    const int64_t end = std::min(first - w.low + parts * step, image[1].value());
+    const int64_t begin = std::max<int64_t>(first - w.paddingBefore, 0),
+                  low = std::max<int64_t>(w.paddingBefore - first, 0);
+    const int64_t end = std::min(first - w.paddingBefore + parts * step, image[1].value());
     Shape starts(rank, Dim(0)), stops = image;
     starts[1] = std::min(begin, end);
     stops[1] = end;

@@ -245,8 +245,8 @@ Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows
     return {};
   if (!splitsRows)
     return g.reshape(sumOfParts(g, splitDepth(g, x, matrix, parts), w, /*forLibraries=*/false), whole);
-  const int64_t low = w.padding.empty() ? 0 : w.padding[1];
-  x = rowsOfParts(g, x, {w.kernel[1], w.strides[1], w.dilations[1], whole[1].value(), low}, parts);
+  const int64_t paddingBefore = w.padding.empty() ? 0 : w.padding[1];
+  x = rowsOfParts(g, x, {w.kernel[1], w.strides[1], w.dilations[1], whole[1].value(), paddingBefore}, parts);
   w.kernel[1] /= parts;
   if (!w.padding.empty())
     w.padding[1] = w.padding[1 + w.kernel.size()] = 0;
