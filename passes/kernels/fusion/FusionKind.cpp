@@ -86,11 +86,16 @@ Operation *FusionTargets::mainOp(ArrayRef<Operation *> ops) const {
 
 bool isEarlyCheck(Operation *op) { return op->hasAttr(kErrorAttr); }
 
+using OpPredicate = llvm::function_ref<bool(Operation *)>;
+
+/// Whether one group has an op of the first kind, and the other one of the second kind.
+static bool haveBoth(ArrayRef<Operation *> a, ArrayRef<Operation *> b, OpPredicate first, OpPredicate second) {
+  return (llvm::any_of(a, first) && llvm::any_of(b, second)) || (llvm::any_of(b, first) && llvm::any_of(a, second));
+}
+
 static bool keepOrderOfSums(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   auto sums = [](Operation *op) { return rowAxes(op).size() > 1 && !op->hasAttr(kMemoryOrder); };
-  auto transposes = llvm::IsaPred<TransposeOp>;
-  return (llvm::any_of(a, sums) && llvm::any_of(b, transposes)) ||
-         (llvm::any_of(b, sums) && llvm::any_of(a, transposes));
+  return haveBoth(a, b, sums, llvm::IsaPred<TransposeOp>);
 }
 
 /// Whether the consumer sums over several dimensions of a transpose that others read, too. It is stored anyway, and
@@ -121,12 +126,11 @@ static bool addsAlongSeveral(Operation *op) {
 }
 
 /// Whether one group adds along a row of several dimensions and the other moves elements. A kernel of both would not
-/// merge these dimensions, and add along the last one only. Eager code adds along the whole row, and so do fixed sizes
-/// with which the movement is the identity, as a slice from 0 to the end.
+/// merge these dimensions, and add along the last one only. A graph of fixed sizes has no such movement if it is the
+/// identity, as a slice from 0 to the end, and adds along the whole row; symbolic sizes must give the same bits.
 static bool movementSplitsRows(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   auto moves = [](Operation *op) { return factsOf(op).fusion == Kind::Movement && !isa<TransposeOp>(op); };
-  return (llvm::any_of(a, addsAlongSeveral) && llvm::any_of(b, moves)) ||
-         (llvm::any_of(b, addsAlongSeveral) && llvm::any_of(a, moves));
+  return haveBoth(a, b, addsAlongSeveral, moves);
 }
 
 bool mustStayApart(ArrayRef<Operation *> producer, ArrayRef<Operation *> consumer) {
