@@ -8,8 +8,6 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/Threading.h"
@@ -18,10 +16,15 @@
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopStrengthReduce.h"
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <ctime>
 #include <deque>
+#include <fcntl.h>
 #include <mutex>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
@@ -81,6 +84,54 @@ public:
 
 private:
   int descriptor;
+};
+
+/// A pipe with a path that lld can open, emptied by a thread. A regular output file lld would replace by a temporary
+/// one, and LLVM keeps the names of all temporary files of a process in a list, which each later link would search.
+class OutputPipe {
+public:
+  /// Whether the system grants what it takes.
+  bool open() {
+    end = eventfd(0, EFD_CLOEXEC);
+    if (end < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) // lld opens it again, and waits while it is full
+      return false;
+    try {
+      reader = std::thread([this] { readAll(); });
+    } catch (const std::system_error &) {
+      return false;
+    }
+    return true;
+  }
+  ~OutputPipe() {
+    (void)finish();
+    for (int descriptor : {end, ends[0], ends[1]})
+      if (descriptor >= 0)
+        close(descriptor);
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends[1]); }
+  /// All that has been written.
+  std::vector<char> finish() {
+    if (reader.joinable() && eventfd_write(end, 1) == 0)
+      reader.join();
+    return std::move(bytes);
+  }
+
+private:
+  int end = -1, ends[2] = {-1, -1}; // all is written; to read from, to write to
+  std::vector<char> bytes;
+  std::thread reader;
+
+  // Not until the pipe is closed: a child that another thread forks meanwhile keeps it open.
+  void readAll() {
+    pollfd polled[] = {{ends[0], POLLIN, 0}, {end, POLLIN, 0}};
+    char part[1 << 16];
+    for (bool isLast = false; !isLast;) {
+      poll(polled, 2, /*timeout=*/-1);
+      isLast = polled[1].revents;
+      for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;)
+        bytes.insert(bytes.end(), part, part + n);
+    }
+  }
 };
 
 /// Analyses of one module, for pass managers.
@@ -205,13 +256,12 @@ std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRe
       return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
     paths.push_back(inputs.back().path());
   }
-  // lld replaces its output file, so that must be a real file.
-  llvm::SmallString<64> outputPath;
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile("burin", "so", outputPath))
-    return fail("cannot create a temporary file (" + code.message() + "); set TMPDIR to a folder that can be written");
-  llvm::FileRemover remover(outputPath);
+  OutputPipe output;
+  if (!output.open())
+    return fail("no pipe or no thread for the linked image (" + llvm::Twine(std::strerror(errno)) + ")");
   std::string messages;
   llvm::raw_string_ostream log(messages);
+  const std::string outputPath = output.path();
   std::vector<const char *> arguments{"ld.lld",
                                       "-shared",
                                       "--threads=1",
@@ -233,11 +283,8 @@ std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRe
     if (result.retCode)
       return fail("linking failed: " + messages);
   }
-  auto written = llvm::MemoryBuffer::getFile(outputPath, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!written)
-    return fail("the linked image cannot be read: " + written.getError().message());
   Image image;
-  image.bytes.assign((*written)->getBufferStart(), (*written)->getBufferEnd());
+  image.bytes = output.finish();
   auto elf = llvm::object::ObjectFile::createELFObjectFile(
       llvm::MemoryBufferRef({image.bytes.data(), image.bytes.size()}, "kernels.so"));
   if (!elf)
