@@ -1,5 +1,5 @@
-// What the assembler of a CUDA toolkit says about kernels: no or few spills, no warnings, registers and shared memory
-// within bounds. Skipped where there is no ptxas in $BURIN_PTXAS, in $PATH or in /usr/local/cuda/bin.
+// What the assembler of a CUDA toolkit says about kernels: no spills but those named below, no warnings, registers and
+// shared memory within bounds. Skipped where there is no ptxas in $BURIN_PTXAS, in $PATH or in /usr/local/cuda/bin.
 #include "codegen/Compiler.h"
 #include "frontend/trace/GraphData.h"
 #include "runtime/code/Loader.h"
@@ -18,19 +18,21 @@ namespace {
 constexpr int kMostRegisters = 168, kMostShared = 48 << 10;
 /// Kernels on tensor cores keep their sums in registers: a block of 256 threads has all of them.
 constexpr int kAllRegisters = 255;
-/// The epilogue of a product by warpgroups may keep that much in memory, outside of the loop that multiplies: its sums
-/// need 128 registers of each thread.
-constexpr int kMostSpilled = 160;
-/// A product by tiles of 128 by 128 f32 results, two blocks of which fit on a multiprocessor, may keep addresses of the
-/// next slice in memory, and a reduction a value of its columns while it loops over rows. So may a convolution in tf32
-/// on sm_90a (8 bytes), to whose threads ptxas gives 80 registers.
-constexpr int kFewSpilled = 32;
+/// No kernel spills but some contractions, in bytes of a thread's memory:
+/// - products by tiles of 128 by 128 f32 results, two blocks of which fit on a multiprocessor with 128 registers for
+/// each
+///   thread, keep addresses of the next slice there, and a convolution in tf32 8 bytes on sm_90a, where ptxas chooses
+///   80 registers;
+constexpr int kSpilledByTiles = 32;
+/// - the epilogue of a product of bytes by warpgroups, outside of the loop that multiplies: its sums need 128
+/// registers.
+constexpr int kSpilledByEpilogue = 36;
 
 const std::vector<std::string> kTargets{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
 
 /// Every kernel of a graph, for both architectures if no targets are given.
 void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters,
-                  std::vector<std::string> targets = kTargets, int mostSpilled = 0) {
+                  std::vector<std::string> targets = kTargets, int spilledByContractions = 0) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return skipWithout("ptxas");
@@ -48,9 +50,9 @@ void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegis
     CHECK(kernels.size() >= size_t(fewest));
     for (const AssembledKernel &kernel : kernels) {
       const size_t index = std::stoul(kernel.entry.substr(std::string("kernel").size()));
-      INFO(code.target << ": " << kernel.entry << " (" << program->artifact().kernels.at(index).name
-                       << "): " << kernel.registers << " registers");
-      CHECK(kernel.spilledBytes <= mostSpilled);
+      const std::string name(program->artifact().kernels.at(index).name);
+      INFO(code.target << ": " << kernel.entry << " (" << name << "): " << kernel.registers << " registers");
+      CHECK(kernel.spilledBytes <= (name.starts_with("contract") ? spilledByContractions : 0));
       CHECK(kernel.registers <= mostRegisters);
       CHECK(kernel.sharedBytes <= kMostShared);
     }
@@ -64,13 +66,13 @@ TEST_CASE("assembly: an MLP", "[gpu]") { checkKernels(trace(mlp(), {TensorSpec{f
 TEST_CASE("assembly: ResNet-18", "[gpu]") {
   auto net = resnet18(64);
   net.eval();
-  checkKernels(trace(net, {TensorSpec{f32, {Dim("batch"), 3, 32, 32}}}), 10, kMostRegisters, kTargets, kFewSpilled);
+  checkKernels(trace(net, {TensorSpec{f32, {Dim("batch"), 3, 32, 32}}}), 10, kMostRegisters, kTargets, kSpilledByTiles);
 }
 
-TEST_CASE("assembly: a GPT", "[gpu]") { checkKernels(Gpt().graph(), 15, kMostRegisters, kTargets, kFewSpilled); }
+TEST_CASE("assembly: a GPT", "[gpu]") { checkKernels(Gpt().graph(), 15, kMostRegisters, kTargets, kSpilledByTiles); }
 
 TEST_CASE("assembly: a training step", "[gpu]") {
-  checkKernels(Learner().graph(), 20, kMostRegisters, kTargets, kFewSpilled);
+  checkKernels(Learner().graph(), 20, kMostRegisters, kTargets, kSpilledByTiles);
 }
 
 TEST_CASE("assembly: softmax, norms and sums of many sizes", "[gpu]") {
@@ -96,8 +98,7 @@ TEST_CASE("assembly: products and attention on tensor cores, thin products", "[g
     return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), matmul(x[6], x[7]),
                                scaled_dot_product_attention(x[4], x[5], x[5], std::nullopt, /*is_causal=*/true)};
   };
-  checkKernels(trace(products, specs), 4, kAllRegisters, {"x86-64-v3", "cuda-sm_80+ptx"});
-  checkKernels(trace(products, specs), 4, kAllRegisters, {"x86-64-v3", "cuda-sm_90a+ptx"}, kMostSpilled);
+  checkKernels(trace(products, specs), 4, kAllRegisters);
 }
 
 TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
@@ -109,7 +110,7 @@ TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
     return std::vector<Tensor>{gelu(matmul(x[0], x[1]) + x[2]), matmul(x[3], x[4]), matmul(x[5], x[6]),
                                relu(conv(x[7], x[8]))};
   };
-  checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"}, kMostSpilled);
+  checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"});
 }
 
 TEST_CASE("assembly: products of bytes by warpgroups", "[gpu]") {
@@ -127,7 +128,7 @@ TEST_CASE("assembly: products of bytes by warpgroups", "[gpu]") {
     }
     return results;
   };
-  checkKernels(trace(products, specs), 16, kAllRegisters, {"cuda-sm_90a+ptx"}, kMostSpilled);
+  checkKernels(trace(products, specs), 16, kAllRegisters, {"cuda-sm_90a+ptx"}, kSpilledByEpilogue);
 }
 
 TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
@@ -193,7 +194,7 @@ TEST_CASE("assembly: products and convolutions in tf32 and bf16x3", "[gpu]") {
   };
   for (const char *capability : {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"})
     for (const char *precision : {"+tf32", "+bf16x3"})
-      checkKernels(trace(products, specs), 3, kAllRegisters, {std::string(capability) + precision}, kFewSpilled);
+      checkKernels(trace(products, specs), 3, kAllRegisters, {std::string(capability) + precision}, kSpilledByTiles);
 }
 
 TEST_CASE("assembly: products and convolutions of bytes", "[gpu]") {
