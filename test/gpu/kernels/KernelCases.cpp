@@ -1,5 +1,6 @@
 #include "test/gpu/kernels/KernelCases.h"
 #include "burin/runtime.h"
+#include "test/gpu/driver/FakeCuda.h"
 #include <deque>
 #include <sstream>
 #include <stdexcept>
@@ -243,6 +244,24 @@ private:
 
 std::span<const KernelCase> kernelCases() { return kCases; }
 
+std::vector<RunKind> runKinds(const KernelCase &c) {
+  std::vector<int64_t> sizes = {0};
+  sizes.insert(sizes.end(), c.further.begin(), c.further.end());
+  std::vector<RunKind> kinds;
+  for (int64_t size : sizes) {
+    kinds.push_back({.firstSize = size});
+    kinds.push_back({.firstSize = size, .multiprocessors = 132});
+    kinds.push_back({.hasShiftedInputs = true, .firstSize = size});
+    kinds.push_back({.hasShiftedOutput = true, .firstSize = size});
+    if (c.trait == KernelTrait::PackedOperand)
+      kinds.push_back({.firstSize = size, .memoryShift = sizeof(float)});
+    if (c.trait == KernelTrait::BranchesOnValues)
+      for (bool isShifted : {false, true})
+        kinds.push_back({isShifted, isShifted, Mood::Special, size});
+  }
+  return kinds;
+}
+
 KernelSubject::KernelSubject(const KernelCase &c) : kernel(c) {
   Graph g;
   Graph::Values values;
@@ -260,8 +279,16 @@ KernelSubject::KernelSubject(const KernelCase &c) : kernel(c) {
 }
 
 KernelSubject::Outcome KernelSubject::run(const RunKind &kind) const {
+  fake::setMultiprocessors(kind.multiprocessors);
+  fake::shiftMemory(kind.memoryShift);
   Outcome outcome;
-  outcome.error = runOne(kind, outcome.results);
+  try {
+    outcome.error = runOne(kind, outcome.results);
+  } catch (const std::runtime_error &e) { // of copies
+    outcome.error = e.what();
+  }
+  fake::shiftMemory(0);
+  fake::setMultiprocessors(132);
   return outcome;
 }
 
@@ -276,7 +303,7 @@ std::string KernelSubject::runOne(const RunKind &kind, std::vector<std::byte> &r
   for (Ints shape : kernel.inputs) {
     if (views.empty() && kind.firstSize)
       shape[0] = kind.firstSize;
-    const ir::RefTensor values = randomTensor(kernel.dtype, shape, {}, kind.mood, random);
+    const ir::RefTensor values = randomTensor(kernel.dtype, shape, {-kind.largest, kind.largest}, kind.mood, random);
     views.push_back(operands.emplace_back(values, kind.hasShiftedInputs).view());
   }
   status = session->run(views, outputs);

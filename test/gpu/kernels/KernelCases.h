@@ -29,12 +29,19 @@ struct KernelCase {
 
 std::span<const KernelCase> kernelCases();
 
-/// How a run differs from one with plain numbers in aligned memory.
+/// How a run differs from one with plain numbers in aligned memory of a device with one multiprocessor, whose block of
+/// a persistent kernel computes all tiles.
 struct RunKind {
   bool hasShiftedInputs = false, hasShiftedOutput = false; // by one element from an aligned address
   Mood mood = Mood::Plain;
   int64_t firstSize = 0; // of the first input, which has to be open; 0: that of the case
+  int multiprocessors = 1;
+  size_t memoryShift = 0; // in bytes, of all that the driver allocates, from an aligned address
+  double largest = 4;     // plain numbers are between this and its negative
 };
+
+/// The runs that together come to every path of the kernels of a case.
+std::vector<RunKind> runKinds(const KernelCase &);
 
 /// An artifact of one case, with inputs of pseudorandom numbers.
 class KernelSubject {

@@ -90,32 +90,17 @@ bool isClose(const std::vector<std::byte> &a, const std::vector<std::byte> &b) {
   return true;
 }
 
-/// Runs, at all sizes of a case, on small and large devices. Results do not depend on where operands are.
+/// Results do not depend on where operands are, nor on the device.
 Counts runAll(const KernelCase &c, const KernelSubject &subject) {
-  std::vector<int64_t> sizes = c.further;
-  sizes.push_back(0);
+  std::map<std::pair<Mood, int64_t>, KernelSubject::Outcome> outcomes;
   ptx::limitInstructions(uint64_t(1) << 40);
-  for (int64_t size : sizes) {
-    INFO("size " << size);
-    fake::setMultiprocessors(132);
-    const KernelSubject::Outcome plain = subject.run({.firstSize = size});
-    fake::setMultiprocessors(1);
-    auto expectSame = [&](const RunKind &kind) {
-      const KernelSubject::Outcome other = subject.run(kind);
-      CHECK(other.error == plain.error);
-      CHECK((other.results == plain.results ||
-             (c.trait == KernelTrait::Reordered && isClose(other.results, plain.results))));
-    };
-    expectSame({.hasShiftedInputs = true, .firstSize = size});
-    expectSame({.hasShiftedOutput = true, .firstSize = size});
-    if (c.trait == KernelTrait::PackedOperand) {
-      fake::shiftMemory(sizeof(float));
-      expectSame({.firstSize = size});
-      fake::shiftMemory(0);
-    }
-    if (c.trait == KernelTrait::BranchesOnValues)
-      for (bool isShifted : {false, true})
-        (void)subject.run({isShifted, isShifted, Mood::Special, size});
+  for (const RunKind &kind : runKinds(c)) {
+    INFO("size " << kind.firstSize);
+    const KernelSubject::Outcome outcome = subject.run(kind);
+    const KernelSubject::Outcome &first = outcomes.try_emplace({kind.mood, kind.firstSize}, outcome).first->second;
+    CHECK(outcome.error == first.error);
+    CHECK((outcome.results == first.results ||
+           (c.trait == KernelTrait::Reordered && isClose(outcome.results, first.results))));
   }
   Counts counts;
   for (auto [skipped, done] : ptx::executed())
@@ -139,7 +124,6 @@ TEST_CASE("Every instruction of kernels of GPUs is executed") {
     addFunctions(c.name, linesOf(subject.ptx()), runAll(c, subject), functions);
   }
   ptx::limitInstructions(~uint64_t(0));
-  fake::setMultiprocessors(132);
   for (const passes::KernelFamily &family : passes::kernelFamilies()) {
     INFO(family.name);
     CHECK(families.contains(family.name) == family.onHopper);
