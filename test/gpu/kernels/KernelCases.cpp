@@ -250,8 +250,7 @@ std::vector<RunKind> runKinds(const KernelCase &c) {
   std::vector<RunKind> kinds;
   for (int64_t size : sizes) {
     kinds.push_back({.firstSize = size});
-    kinds.push_back({.firstSize = size, .multiprocessors = 132});
-    kinds.push_back({.hasShiftedInputs = true, .firstSize = size});
+    kinds.push_back({.hasShiftedInputs = true, .firstSize = size, .multiprocessors = 132});
     kinds.push_back({.hasShiftedOutput = true, .firstSize = size});
     if (c.trait == KernelTrait::PackedOperand)
       kinds.push_back({.firstSize = size, .memoryShift = sizeof(float)});
