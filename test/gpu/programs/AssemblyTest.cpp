@@ -18,14 +18,11 @@ namespace {
 constexpr int kMostRegisters = 168, kMostShared = 48 << 10;
 /// Kernels on tensor cores keep their sums in registers: a block of 256 threads has all of them.
 constexpr int kAllRegisters = 255;
-/// No kernel spills but some contractions, in bytes of a thread's memory:
-/// - products by tiles of 128 by 128 f32 results, two blocks of which fit on a multiprocessor with 128 registers for
-/// each
-///   thread, keep addresses of the next slice there, and a convolution in tf32 8 bytes on sm_90a, where ptxas chooses
-///   80 registers;
+/// No kernel spills but some contractions, in bytes of a thread's memory. Products by tiles of 128 by 128 f32 results,
+/// two blocks of which fit on a multiprocessor with 128 registers for each thread, keep addresses of the next slice
+/// there; a convolution in tf32 keeps 8 bytes on sm_90a, where ptxas chooses 80 registers.
 constexpr int kSpilledByTiles = 32;
-/// - the epilogue of a product of bytes by warpgroups, outside of the loop that multiplies: its sums need 128
-/// registers.
+/// The epilogue of a product of bytes by warpgroups, outside of the loop that multiplies: its sums need 128 registers.
 constexpr int kSpilledByEpilogue = 36;
 
 const std::vector<std::string> kTargets{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
