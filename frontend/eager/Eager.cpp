@@ -32,10 +32,9 @@ class Plan {
   EagerCode code;                 // without an executable if there is a mover, or elements are shared
   ir::MoveKernel mover = nullptr; // for calls without code
   bool mayImprove = false;
-  mutable std::atomic<uint32_t> calls{0};
-  mutable std::atomic<bool> isImproved{false};
-  mutable std::once_flag improving;
-  mutable ExecutableRef improved; // set before isImproved
+  mutable std::atomic<uint32_t> calls{0}; // those before the code for their sizes
+  mutable std::once_flag improving, compiling;
+  mutable ExecutableRef improved, moving; // for the call's own sizes; of a mover, for any
   Device device;
 
   size_t movedBytes() const {
@@ -45,21 +44,22 @@ class Plan {
     return bytes;
   }
 
-  void improve(const Location &where) const {
-    std::call_once(improving, [&] {
-      improved = mover ? eagerKernel(*call, device, where).executable : eagerKernelOfSizes(*call, device, where);
-      isImproved.store(true, std::memory_order_release);
-    });
+  /// Counts one more call.
+  bool isRepeated() const {
+    return mayImprove && (calls.load(std::memory_order_relaxed) >= kFewCalls ||
+                          calls.fetch_add(1, std::memory_order_relaxed) + 1 >= kFewCalls);
   }
 
-  /// The code for one more call; null: there is none.
+  /// The code for one more call; null: there is none. The mover cannot run calls that need code.
   const ExecutableRef &executable(bool needsCode, const Location &where) const {
-    if (isImproved.load(std::memory_order_acquire))
+    if (isRepeated()) {
+      std::call_once(improving, [&] { improved = eagerKernelOfSizes(*call, device, where); });
       return improved;
-    if (!needsCode && (!mayImprove || calls.fetch_add(1, std::memory_order_relaxed) + 1 != kFewCalls))
+    }
+    if (!needsCode)
       return code.executable;
-    improve(where);
-    return improved;
+    std::call_once(compiling, [&] { moving = eagerKernel(*call, device, where).executable; });
+    return moving;
   }
 
 public:

@@ -20,7 +20,7 @@ uint64_t Memory::allocate(size_t bytes) {
   void *data = aligned_alloc(kAlign, (bytes + shift + kAlign - 1) / kAlign * kAlign);
   memset(data, 0xcd, bytes + shift);
   const uint64_t address = reinterpret_cast<uint64_t>(data) + shift;
-  live[address] = {bytes, made++, data};
+  live[address] = {address, bytes, made++, data};
   return address;
 }
 
@@ -28,30 +28,31 @@ void Memory::free(uint64_t address) {
   auto allocation = live.find(address);
   ::free(allocation->second.block);
   live.erase(allocation);
+  recent = nullptr;
 }
 
-uint64_t Memory::begin(uint64_t address, size_t bytes) const {
+const Memory::Allocation *Memory::find(uint64_t address, size_t bytes) const {
+  auto has = [&](const Allocation &a) {
+    return address >= a.address && address - a.address <= a.bytes && bytes <= a.bytes - (address - a.address);
+  };
+  if (recent && has(*recent))
+    return recent;
   auto after = live.upper_bound(address);
-  if (after == live.begin())
-    return 0;
-  auto &[begin, allocation] = *--after;
-  const bool fits = address - begin <= allocation.bytes && bytes <= allocation.bytes - (address - begin);
-  return fits ? begin : 0;
+  if (after == live.begin() || !has((--after)->second))
+    return nullptr;
+  return recent = &after->second;
 }
 
 bool Memory::mayTouch(uint64_t address, size_t bytes) {
-  const uint64_t from = begin(address, bytes);
-  if (!from || traces == Traces::Ignore)
-    return from;
-  std::unordered_set<uint64_t> &known = touched[{run, launch}];
-  for (uint64_t byte = address - from; byte < address - from + bytes; ++byte) {
-    const uint64_t place = uint64_t(live.at(from).order) << 40 | byte;
-    if (traces == Traces::Learn)
-      known.insert(place);
-    else if (!known.contains(place))
-      return false;
-  }
-  return true;
+  const Allocation *allocation = find(address, bytes);
+  if (!allocation || traces == Traces::Ignore)
+    return allocation;
+  std::vector<bool> &known = touched[{run, launch, allocation->order}];
+  known.resize(allocation->bytes);
+  const auto first = known.begin() + ptrdiff_t(address - allocation->address), last = first + ptrdiff_t(bytes);
+  if (traces == Traces::Learn)
+    std::fill(first, last, true);
+  return std::find(first, last, false) == last;
 }
 
 void Memory::setTraces(Traces mode, size_t ofRun) {
@@ -59,7 +60,7 @@ void Memory::setTraces(Traces mode, size_t ofRun) {
   made = launch = 0;
   run = ofRun;
   if (mode == Traces::Learn)
-    std::erase_if(touched, [&](const auto &entry) { return entry.first.first == ofRun; });
+    std::erase_if(touched, [&](const auto &entry) { return entry.first[0] == ofRun; });
 }
 
 } // namespace burin::test::fake

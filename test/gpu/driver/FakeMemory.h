@@ -1,9 +1,9 @@
 // The memory of the device that the CUDA driver for tests has: the host's.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_set>
 #include <vector>
 
 namespace burin::test::fake {
@@ -22,7 +22,7 @@ public:
   size_t bytes() const;
 
   /// Whether the bytes lie within one allocation.
-  bool inside(uint64_t address, size_t bytes) const { return begin(address, bytes) != 0; }
+  bool inside(uint64_t address, size_t bytes) const { return find(address, bytes) != nullptr; }
   /// Also as known from before, if that matters.
   bool mayTouch(uint64_t address, size_t bytes);
   /// `run`: a number for what is learned.
@@ -33,16 +33,18 @@ public:
 
 private:
   struct Allocation {
+    uint64_t address;
     size_t bytes, order;
     void *block; // that it is in
   };
-  std::map<uint64_t, Allocation> live;
+  std::map<uint64_t, Allocation> live; // by address
+  mutable const Allocation *recent = nullptr;
   Traces traces = Traces::Ignore;
   size_t made = 0, launch = 0, run = 0, shift = 0;
-  std::map<std::pair<size_t, size_t>, std::unordered_set<uint64_t>> touched; // by run and launch: allocation, byte
+  std::map<std::array<size_t, 3>, std::vector<bool>> touched; // by run, launch and order of the allocation: its bytes
 
-  /// Of the allocation that has the bytes, or 0.
-  uint64_t begin(uint64_t address, size_t bytes) const;
+  /// The allocation that has the bytes, or null.
+  const Allocation *find(uint64_t address, size_t bytes) const;
 };
 
 } // namespace burin::test::fake

@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <regex>
 #include <set>
 
 using namespace burin;
@@ -33,15 +32,25 @@ struct Function {
 };
 using Functions = std::map<std::string, Function>;
 
+/// "$L__BB_3" for "$L__BB0_3".
+std::string withoutNumbers(const std::string &line) {
+  std::string text;
+  for (char c : line) {
+    const bool isNumber = c >= '0' && c <= '9';
+    if (!isNumber || !(text.ends_with("kernel") || text.ends_with("BB") || text.ends_with("shared")))
+      text += c;
+  }
+  return text;
+}
+
 void addFunctions(const char *name, const Lines &lines, const Counts &counts, Functions &all) {
-  static const std::regex numbers("(kernel|BB|shared)[0-9]+");
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find(".entry") == std::string::npos)
       continue;
     const size_t first = i;
     std::string key;
     for (; lines[i] != "}"; ++i)
-      key += std::regex_replace(lines[i], numbers, "$1") + "\n";
+      key += withoutNumbers(lines[i]) + "\n";
     Function &function = all[key];
     function.cases += std::string(function.cases.empty() ? "" : ", ") + name;
     function.lines.assign(lines.begin() + long(first), lines.begin() + long(i));

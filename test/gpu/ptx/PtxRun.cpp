@@ -152,12 +152,8 @@ void limitInstructions(uint64_t most) {
 uint64_t instructions() { return instructionCount; }
 std::vector<std::array<uint64_t, 2>> executed() { return executedLines; }
 
-uint64_t Thread::bits(const Operand &o) {
+uint64_t Thread::special(const Operand &o) {
   switch (o.kind) {
-  case Operand::Kind::Number:
-    return o.number;
-  case Operand::Kind::Register:
-    return frame().registers[o.index];
   case Operand::Kind::ThreadIndex:
     return index;
   case Operand::Kind::BlockIndex:
@@ -170,8 +166,9 @@ uint64_t Thread::bits(const Operand &o) {
     return frame().slots[o.index];
   case Operand::Kind::Local:
     return (reinterpret_cast<uint64_t>(frame().local.data()) + 31) / 32 * 32;
+  default:
+    return 0;
   }
-  return 0;
 }
 
 std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, bool writes, bool atomic) {

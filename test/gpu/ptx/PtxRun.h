@@ -39,7 +39,13 @@ struct Thread {
 
   Frame &frame() { return stack.back(); }
   const Frame &frame() const { return stack.back(); }
-  uint64_t bits(const Operand &o);
+  uint64_t bits(const Operand &o) {
+    return o.kind == Operand::Kind::Register ? frame().registers[o.index]
+           : o.kind == Operand::Kind::Number ? o.number
+                                             : special(o);
+  }
+  /// Of what is neither a register nor a number.
+  uint64_t special(const Operand &o);
   template <class T> T get(const Operand &o) {
     uint64_t all = bits(o);
     T value;
