@@ -117,7 +117,7 @@ std::string products(gpu::Device &device, gpu::Stream stream, Meter &meter, bool
   };
   // A GPU needs microseconds for one block, an emulator much longer.
   constexpr double kTooSlow = 0.002;
-  const uint64_t few = groups ? 1 : 8;
+  const uint64_t few = groups ? 4 : 64;
   if (meter.result.ok() && !groups)
     meter.seconds([&] { return launch(1, 1); }); // which may load code
   double first = meter.result.ok() ? meter.seconds([&] { return launch(1, few); }) : 0;

@@ -284,45 +284,60 @@ std::vector<double> Asynchronous::leftOf(int first, int warp, const Started &s) 
   return left;
 }
 
-/// Column by column.
+/// Step by step.
 std::vector<double> Asynchronous::rightOf(int reader, const Started &s) {
   const int columns = 2 * s.product.sums, steps = s.product.steps();
-  std::vector<double> right(size_t(columns) * size_t(steps));
+  std::vector<double> right;
+  right.reserve(size_t(columns) * size_t(steps));
   for (int step = 0; step < steps; ++step)
     for (int column = 0; column < columns; ++column)
-      right[size_t(column) * size_t(steps) + size_t(step)] =
-          load(reader, s, s.product.ofRight(step, column), /*isRight=*/true,
-               (s.product.hasColumns ? step : column) % s.product.piece() == 0);
+      right.push_back(load(reader, s, s.product.ofRight(step, column), /*isRight=*/true,
+                           (s.product.hasColumns ? step : column) % s.product.piece() == 0));
   return right;
 }
 
-/// An earlier sum and the products of a row and a column. Integers wrap, and are exact in f64 before.
-static float added(fragments::Element type, float earlier, std::span<const double> left, const double *right) {
-  constexpr size_t kMostSteps = 32;
-  std::array<double, kMostSteps + 1> addends;
-  const bool isOfIntegers = fragments::isOfIntegers(type);
-  addends[0] = isOfIntegers ? 0 : double(earlier);
-  for (size_t step = 0; step < left.size(); ++step)
-    addends[step + 1] = left[step] * right[step];
-  const std::span<const double> all(addends.data(), left.size() + 1);
-  if (fragments::isOfFloat8(type))
-    return fragments::addCut(all);
-  const double sum = std::accumulate(all.begin(), all.end(), 0.0);
-  return isOfIntegers ? std::bit_cast<float>(uint32_t(std::bit_cast<int32_t>(earlier) + int64_t(sum))) : float(sum);
+/// Adds the products of a row with all columns of the right side.
+static void addRow(fragments::Element type, std::span<const double> row, std::span<const double> right,
+                   std::span<double> sums) {
+  const size_t columns = sums.size();
+  if (!fragments::isOfFloat8(type)) {
+    for (size_t step = 0; step < row.size(); ++step)
+      for (size_t column = 0; column < columns; ++column)
+        sums[column] += row[step] * right[step * columns + column];
+    return;
+  }
+  std::vector<double> addends(row.size() + 1);
+  for (size_t column = 0; column < columns; ++column) {
+    addends[0] = sums[column];
+    for (size_t step = 0; step < row.size(); ++step)
+      addends[step + 1] = row[step] * right[step * columns + column];
+    sums[column] = double(fragments::addCut(addends));
+  }
 }
 
 void Asynchronous::compute(int first, int warp, size_t number) {
   const int group = first / fragments::kGroupLanes;
   Started &s = products[size_t(group)][number];
-  const size_t steps = size_t(s.product.steps());
+  const size_t steps = size_t(s.product.steps()), columns = 2 * size_t(s.product.sums);
   const std::vector<double> left = leftOf(first, warp, s), right = rightOf(first + warp * kWarp, s);
-  for (int member = warp * kWarp; member < (warp + 1) * kWarp; ++member)
-    for (int i = 0; i < s.product.sums; ++i) {
-      const fragments::Place at = fragments::groupSumPlace(member, i);
-      const std::span row = std::span(left).subspan(size_t(at.row % kWarpRows) * steps, steps);
-      float &place = s.sums[size_t(member)][size_t(i)];
-      place = added(s.product.type, valueOf(group, member, place), row, &right[size_t(at.column) * steps]);
-    }
+  std::vector<double> sums(kWarpRows * columns);
+  auto forSums = [&](auto body) {
+    for (int member = warp * kWarp; member < (warp + 1) * kWarp; ++member)
+      for (int i = 0; i < s.product.sums; ++i) {
+        const fragments::Place at = fragments::groupSumPlace(member, i);
+        float &place = s.sums[size_t(member)][size_t(i)];
+        body(place, valueOf(group, member, place), sums[size_t(at.row % kWarpRows) * columns + size_t(at.column)]);
+      }
+  };
+  const bool isOfIntegers = fragments::isOfIntegers(s.product.type); // they wrap, and are exact in f64 before
+  if (!isOfIntegers)
+    forSums([](float &, float earlier, double &sum) { sum = double(earlier); });
+  for (size_t row = 0; row < kWarpRows; ++row)
+    addRow(s.product.type, std::span(left).subspan(row * steps, steps), right,
+           std::span(sums).subspan(row * columns, columns));
+  forSums([&](float &place, float earlier, double sum) {
+    place = isOfIntegers ? std::bit_cast<float>(uint32_t(std::bit_cast<int32_t>(earlier) + int64_t(sum))) : float(sum);
+  });
   s.isDone[size_t(warp)] = true;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -127,17 +128,20 @@ inline double fromByte(Element type, bool isRight, uint8_t bits) {
 /// A sum as tensor cores of compute capability 9.0 have been observed to add products of 8-bit floats: bits of an
 /// addend below 2^-13 of the power of two of the largest one are cut off.
 inline float addCut(std::span<const double> addends) {
-  constexpr int kFractionBits = 13;
-  double largest = 0, plain = 0, sum = 0;
+  constexpr int kFractionBits = 13, kBias = 1023, kMantissaBits = 52;
+  constexpr uint64_t kSize = ~uint64_t(0) >> 1, kInfinity = uint64_t(2 * kBias + 1) << kMantissaBits;
+  uint64_t largest = 0; // its bits, without the sign
   for (double x : addends)
-    largest = std::max(largest, std::abs(x)), plain += x;
-  if (!std::isfinite(plain) || largest == 0)
-    return float(plain);
-  const int exponent = std::ilogb(largest) - kFractionBits;
-  const double scale = std::ldexp(1, -exponent);
+    largest = std::max(largest, std::bit_cast<uint64_t>(x) & kSize);
+  if (largest == 0 || largest >= kInfinity)
+    return float(std::accumulate(addends.begin(), addends.end(), 0.0));
+  auto powerOf2 = [](int exponent) { return std::bit_cast<double>(uint64_t(kBias + exponent) << kMantissaBits); };
+  const int exponent = int(largest >> kMantissaBits) - kBias - kFractionBits; // no addend is a subnormal f64
+  const double scale = powerOf2(-exponent);
+  int32_t sum = 0;
   for (double x : addends)
-    sum += double(int32_t(x * scale));
-  return float(std::ldexp(sum, exponent));
+    sum += int32_t(x * scale);
+  return float(sum * powerOf2(exponent));
 }
 
 /// Rounded to the nearest, ties to even.
@@ -189,11 +193,14 @@ inline void multiplyBytes(Element type, std::array<Multiplied *, kLanes> lanes) 
     for (int i = 0; i < 8; ++i)
       right[byteRightPlace(lane, i).row][byteRightPlace(lane, i).column] = byte(m.right, i, isRightSigned);
   }
+  int32_t products[kRows][kColumns] = {};
+  for (int row = 0; row < kRows; ++row)
+    for (int step = 0; step < kSteps; ++step)
+      for (int column = 0; column < kColumns; ++column)
+        products[row][column] += left[row][step] * right[step][column];
   for (int lane = 0; lane < kLanes; ++lane)
     for (int i = 0; i < 4; ++i)
-      for (int step = 0; step < kSteps; ++step)
-        lanes[size_t(lane)]->sum[size_t(i)] +=
-            uint32_t(left[sumPlace(lane, i).row][step] * right[step][sumPlace(lane, i).column]);
+      lanes[size_t(lane)]->sum[size_t(i)] += uint32_t(products[sumPlace(lane, i).row][sumPlace(lane, i).column]);
 }
 
 /// left * right + sum, exact but for the rounding of the whole sum: hardware may round more often.
@@ -203,27 +210,30 @@ inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
   constexpr int kRows = 16, kMostSteps = 16, kColumns = 8;
   const bool isWide = type == Element::TF32;
   const int steps = isWide ? 8 : kMostSteps;
-  float left[kRows][kMostSteps], right[kMostSteps][kColumns];
+  double left[kRows][kMostSteps], right[kMostSteps][kColumns], sums[kRows][kColumns];
   auto half = [](auto &registers, int i) { return uint16_t(registers[size_t(i / 2)] >> i % 2 * 16); };
   for (int lane = 0; lane < kLanes; ++lane) {
     Multiplied &m = *lanes[size_t(lane)];
     for (int i = 0; isWide && i < 4; ++i)
-      left[wideLeftPlace(lane, i).row][wideLeftPlace(lane, i).column] = fromTf32(m.left[size_t(i)]);
+      left[wideLeftPlace(lane, i).row][wideLeftPlace(lane, i).column] = double(fromTf32(m.left[size_t(i)]));
     for (int i = 0; isWide && i < 2; ++i)
-      right[wideRightPlace(lane, i).row][wideRightPlace(lane, i).column] = fromTf32(m.right[size_t(i)]);
+      right[wideRightPlace(lane, i).row][wideRightPlace(lane, i).column] = double(fromTf32(m.right[size_t(i)]));
     for (int i = 0; !isWide && i < 8; ++i)
-      left[leftPlace(lane, i).row][leftPlace(lane, i).column] = toFloat(type, half(m.left, i));
+      left[leftPlace(lane, i).row][leftPlace(lane, i).column] = double(toFloat(type, half(m.left, i)));
     for (int i = 0; !isWide && i < 4; ++i)
-      right[rightPlace(lane, i).row][rightPlace(lane, i).column] = toFloat(type, half(m.right, i));
+      right[rightPlace(lane, i).row][rightPlace(lane, i).column] = double(toFloat(type, half(m.right, i)));
   }
-  for (int lane = 0; lane < kLanes; ++lane)
-    for (int i = 0; i < 4; ++i) {
-      Place at = sumPlace(lane, i);
-      double sum = double(std::bit_cast<float>(lanes[size_t(lane)]->sum[size_t(i)]));
-      for (int step = 0; step < steps; ++step)
-        sum += double(left[at.row][step]) * double(right[step][at.column]);
-      lanes[size_t(lane)]->sum[size_t(i)] = std::bit_cast<uint32_t>(float(sum));
-    }
+  auto forSums = [&](auto body) {
+    for (int lane = 0; lane < kLanes; ++lane)
+      for (int i = 0; i < 4; ++i)
+        body(lanes[size_t(lane)]->sum[size_t(i)], sums[sumPlace(lane, i).row][sumPlace(lane, i).column]);
+  };
+  forSums([](uint32_t bits, double &sum) { sum = double(std::bit_cast<float>(bits)); });
+  for (int row = 0; row < kRows; ++row)
+    for (int step = 0; step < steps; ++step)
+      for (int column = 0; column < kColumns; ++column)
+        sums[row][column] += left[row][step] * right[step][column];
+  forSums([](uint32_t &bits, double sum) { bits = std::bit_cast<uint32_t>(float(sum)); });
 }
 
 /// Four matrices, whose rows the lanes point to, as a register each.
