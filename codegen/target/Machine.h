@@ -21,7 +21,11 @@ struct Machine {
   int64_t prefetchBytes = 4096;
   int64_t prefetchNearSteps = 16; // prefetch distance of panels to L1, in iterations over the summed dimension …
   int64_t prefetchFarSteps = 96;  // … and to L2, if a panel is read only once
-  bool splitStoresWait = true;    // a store across two cache lines waits for both, and later stores wait for it
+  /// Chunks of columns (see ContractionSchedule) that a register tile of a product spans. More of them have fewer rows,
+  /// and fewer loads per product.
+  int64_t tileChunks = 1;
+  bool memoryBroadcasts = true; // FMAs that broadcast an operand from memory are as fast as others
+  bool splitStoresWait = true;  // a store across two cache lines waits for both, and later stores wait for it
 };
 
 /// Parameters of a processor family, by LLVM's name of the processor ("znver4", "sapphirerapids"); defaults for unknown

@@ -92,15 +92,16 @@ int Pool::claimSlot() {
   return -1;
 }
 
-int64_t Pool::Share::take(bool front) {
+Pool::Share::Taken Pool::Share::take(bool front) {
   uint64_t now = left.load(std::memory_order_relaxed);
   for (;;) {
     auto from = uint32_t(now), to = uint32_t(now >> 32);
     if (from >= to)
-      return -1;
-    uint64_t then = front ? now + 1 : now - (uint64_t(1) << 32);
+      return {0, 0};
+    const uint32_t count = front && to - from >= kManyChunks ? 2 : 1;
+    uint64_t then = front ? now + count : now - (uint64_t(1) << 32);
     if (left.compare_exchange_weak(now, then, std::memory_order_relaxed))
-      return front ? from : to - 1;
+      return front ? Taken{from, count} : Taken{to - 1, count};
   }
 }
 
@@ -112,9 +113,9 @@ void Pool::runChunks(Slot &slot, int worker) {
   for (int i = 0; i < slot.shares; ++i) {
     int whose = (worker + i) % slot.shares;
     Share &share = sharesOf(slot)[whose];
-    for (int64_t chunk; (chunk = share.take(whose == worker)) >= 0;) {
-      int64_t lo = chunk * grain;
-      body(ctx, lo, lo + std::min(grain, n - lo), worker);
+    for (Share::Taken taken; (taken = share.take(whose == worker)).count;) {
+      int64_t lo = taken.first * grain;
+      body(ctx, lo, lo + std::min(taken.count * grain, n - lo), worker);
     }
   }
   open.fetch_and(~(uint64_t(1) << (&slot - slots))); // no chunks left

@@ -29,11 +29,11 @@ public:
   int threads() const { return count; }
 
   /// Splits [0, n) into chunks of `grain` (the last may be shorter) and returns when all are done. The chunks do not
-  /// depend on the number of threads. Each thread starts with a run of adjacent chunks, the same share in every call,
-  /// so that data written by one call is in the cache of the core that reads it in the next. The calling thread takes
-  /// part. May be called from several threads at once, and from inside a body. Concurrent bodies of one call have
-  /// distinct `worker` indices; overlapping calls may both use an index, so scratch memory belongs to a call, not to
-  /// the pool. Bodies must not throw.
+  /// depend on the number of threads, but a body may get two adjacent ones. Each thread starts with a run of adjacent
+  /// chunks, the same share in every call, so that data written by one call is in the cache of the core that reads it
+  /// in the next. The calling thread takes part. May be called from several threads at once, and from inside a body.
+  /// Concurrent bodies of one call have distinct `worker` indices; overlapping calls may both use an index, so scratch
+  /// memory belongs to a call, not to the pool. Bodies must not throw.
   using Body = void (*)(void *ctx, int64_t lo, int64_t hi, int worker);
   void parallelFor(int64_t n, int64_t grain, Body body, void *ctx);
 
@@ -106,10 +106,15 @@ private:
   struct alignas(64) Share {
     std::atomic<uint64_t> left;
     void reset(uint32_t from, uint32_t to) { left.store(uint64_t(to) << 32 | from, std::memory_order_relaxed); }
-    int64_t take(bool front); // returns a chunk, or -1
+    struct Taken {
+      int64_t first, count; // of chunks; none are left if `count` is 0
+    };
+    /// Takes one chunk, or two from the front of a share of many: kernels compute adjacent tasks faster together.
+    Taken take(bool front);
   };
   static constexpr int kSlots = 64;
   static constexpr int64_t kMostChunks = UINT32_MAX;
+  static constexpr uint32_t kManyChunks = 4;
   static constexpr uint32_t kOwnerAsleep = 1u << 31;
 
   static void *threadMain(void *argument);

@@ -21,7 +21,7 @@ public:
   explicit ContractionKernel(const KernelEmission &kernel)
       : k(kernel.e.k), s(*kernel.body.getOps<ContractOp>().begin(), leftSide(kernel), k.target), tiles(kernel, s) {
     if (s.keepsSums)
-      kept.emplace(k, s.sumType, s.chunkWidth);
+      kept.emplace(k, s.sumType, s.tileChunks * s.chunkWidth);
   }
 
   LaunchShape emit() {
@@ -81,8 +81,8 @@ private:
     }
     // With several tiles per unit, all units use a chunk of the panel before the next one, as both may exceed the
     // cache.
-    if (s.along.size.isStatic() && s.along.size.value() > s.tileRows)
-      eachChunk(k, s, task, task.chunkFrom, [&](const Chunk &chunk) {
+    if (s.along.size.isStatic() && s.along.size.value() > fullTileRows())
+      eachChunk(k, s, task, task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
         eachUnit([&](const Unit &unit, Value) { allTiles(unit, none, s.along.size.value(), chunk); });
       });
     else
@@ -103,7 +103,7 @@ private:
   void byBlocks(const ContractionTask &task, Value rows,
                 llvm::function_ref<void(const Chunk &, RowsVisitor)> eachRows) {
     Dim taps = s.sum.front().size, inBlock = max(floordiv(taps * kBlockSteps, max(s.depth, 1)), 1);
-    eachChunk(k, s, task, task.chunkFrom, [&](const Chunk &chunk) {
+    eachChunk(k, s, task, task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
       kept->clear(rows);
       k.loop(k.constant(0), k.dim(taps), k.dim(inBlock), [&](Value from) {
         Value to = k.minimum(k.add(from, k.dim(inBlock)), k.dim(taps));
@@ -139,7 +139,7 @@ private:
     if (int64_t rest = block ? rows % block : 0) { // rows of the last block
       Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(block));
       if (mayShareTiles(rest))
-        return eachChunk(k, s, unit.task, unit.task.chunkFrom,
+        return eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks,
                          [&](const Chunk &chunk) { tilesOfEither(unit, from, {isWhole, block, rest}, chunk); });
       k.when(isWhole, [&] { allRows(unit, from, block); });
       k.unless(isWhole, [&] { allRows(unit, from, rest); });
@@ -152,14 +152,14 @@ private:
   /// Each panel is read once.
   void anyRows(const Unit &unit, Value from, Value to) {
     using enum arith::CmpIPredicate;
-    int64_t below = (s.tileRows - 1) / kRestStep * kRestStep;
     Value count = k.sub(to, from), isSingle = k.compare(eq, count, k.constant(1));
     k.when(isSingle, [&] { fewRows(unit, {from, 1, {}}); });
     k.unless(isSingle, [&] {
-      Value full = k.div(k.add(count, k.constant(s.tileRows - below - 1)), k.constant(s.tileRows));
-      Value start = k.add(from, k.mul(full, k.constant(s.tileRows))), rest = k.sub(to, start);
-      eachChunk(k, s, unit.task, unit.task.chunkFrom, [&](const Chunk &chunk) {
-        Tile whole{from, s.tileRows, chunk};
+      eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
+        const int64_t most = s.rowsOf(chunk.vectors), below = (most - 1) / kRestStep * kRestStep;
+        Value full = k.div(k.add(count, k.constant(most - below - 1)), k.constant(most));
+        Value start = k.add(from, k.mul(full, k.constant(most))), rest = k.sub(to, start);
+        Tile whole{from, most, chunk};
         whole.rowsEnd = to;
         whole.sureRows = below + 1;
         equalTiles(unit, whole, full, k.constant(0), full);
@@ -177,8 +177,9 @@ private:
 
   /// A static number of rows: tiles of nearly equal height instead of full tiles and a remainder.
   void allRows(const Unit &unit, Value from, int64_t rows) {
-    if (rows > s.tileRows || s.rowGroup > 1) {
-      eachChunk(k, s, unit.task, unit.task.chunkFrom, [&](const Chunk &chunk) { allTiles(unit, from, rows, chunk); });
+    if (rows > fullTileRows() || s.rowGroup > 1) {
+      eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks,
+                [&](const Chunk &chunk) { allTiles(unit, from, rows, chunk); });
       return;
     }
     Tile tile{from, rows, {}};
@@ -188,7 +189,7 @@ private:
   }
   /// Tiles whose windows all lie inside the left operand share a loop. If rows are gathered, `start` is 0.
   void allTiles(const Unit &unit, Value start, int64_t rows, const Chunk &chunk, const SumBlock *block = nullptr) {
-    int64_t groups = rows / s.rowGroup, count = llvm::divideCeil(groups, s.tileRows / s.rowGroup);
+    int64_t groups = rows / s.rowGroup, count = llvm::divideCeil(groups, s.rowsOf(chunk.vectors) / s.rowGroup);
     auto inside = [&](int64_t from, int64_t size) { return s.isInside(from * s.rowGroup, size * s.rowGroup); };
     for (TileRun run : tilesOf(groups, count, inside)) {
       Tile tile{k.add(start, k.constant(run.from * s.rowGroup)), run.size * s.rowGroup, chunk};
@@ -206,12 +207,14 @@ private:
   };
   /// Whether the tiles of a whole block and of the last one, with `rest` rows, may have the same code.
   bool mayShareTiles(int64_t rest) const { return s.byRows && s.rowGroup == 1 && rest > s.tileRows; }
+  /// The most rows of a tile that spans as many columns as possible.
+  int64_t fullTileRows() const { return s.rowsOf(s.tileChunks * s.chunkVectors()); }
   /// The tiles of a whole block and of the last one have nearly the same heights, and code is long: it is emitted once
   /// per height, for a number of tiles that the block determines.
   void tilesOfEither(const Unit &unit, Value start, const EitherRows &rows, const Chunk &chunk,
                      const SumBlock *block = nullptr) {
     auto runsOf = [&](int64_t count) {
-      return tilesOf(count, llvm::divideCeil(count, s.tileRows), [](int64_t, int64_t) { return true; });
+      return tilesOf(count, llvm::divideCeil(count, s.rowsOf(chunk.vectors)), [](int64_t, int64_t) { return true; });
     };
     auto ofHeight = [](ArrayRef<TileRun> runs, int64_t height) {
       auto run = llvm::find_if(runs, [&](const TileRun &r) { return r.size == height; });
@@ -231,7 +234,7 @@ private:
       Tile tile{k.add(start, chosen(whole.from, rest.from)), height, chunk};
       tile.block = block;
       equalTiles(unit, tile, chosen(whole.tiles, rest.tiles), chosen(whole.before, rest.before),
-                 k.constant(llvm::divideCeil(rows.whole, s.tileRows)));
+                 k.constant(llvm::divideCeil(rows.whole, s.rowsOf(chunk.vectors))));
     }
   }
 
@@ -270,20 +273,8 @@ private:
 
   /// Computes several chunks at once, to have enough independent sums.
   void fewTiles(const Unit &unit, Tile tile) {
-    const ContractionTask &task = unit.task;
-    int64_t group = std::max<int64_t>(1, kSmallRows / tile.rows);
-    Value done = task.chunkFrom;
-    if (group > 1) {
-      Value count = k.sub(wholeChunksEnd(k, s, task), task.chunkFrom), by = k.constant(group);
-      done = k.add(task.chunkFrom, k.mul(k.div(count, by), by));
-      k.loop(task.chunkFrom, done, by, [&](Value number) {
-        tile.chunk = {number, k.target.tileVectors};
-        tile.chunks = group;
-        tiles.emit(unit.place, tile);
-      });
-    }
-    tile.chunks = 1;
-    eachChunk(k, s, task, done, [&](const Chunk &chunk) {
+    const int64_t together = std::max(s.tileChunks, kSmallRows / tile.rows);
+    eachChunk(k, s, unit.task, unit.task.chunkFrom, together, [&](const Chunk &chunk) {
       tile.chunk = chunk;
       tiles.emit(unit.place, tile);
     });

@@ -32,7 +32,15 @@ constexpr int64_t kRowsOfPairs = 5;
 ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, const Target &target)
     : ContractionLoopNest(op, std::move(leftSide)), sumType(accumulatorType(dtypeOf(op.getLhs()))),
       lanes(target.lanes(byteWidth(sumType))), panelWidth(shapeOf(op.getRhs()).back().value()),
-      isPacked(panelWidth == passes::kPanelBytes / byteWidth(sumType)), chunkWidth(target.tileVectors * lanes) {
+      isPacked(panelWidth == passes::kPanelBytes / byteWidth(sumType)), chunkWidth(target.tileVectors * lanes),
+      sumsOfTile(target.tileRows * target.tileVectors) {
+  chooseTile(target);
+  skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
+  cutColumns(target);
+  cutTasks();
+}
+
+void ContractionSchedule::chooseTile(const Target &target) {
   // If rows are a multiple of the way size apart, their cache lines share a set of L1, so a tile must not have more
   // rows than L1 has ways.
   const Machine &machine = target.machine;
@@ -41,9 +49,14 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   tileRows = shareSet ? std::min(target.tileRows, machine.l1Ways) : target.tileRows;
   if (pairs && !target.avx512)
     tileRows = std::min(tileRows, kRowsOfPairs);
-  skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
-  cutColumns(target);
-  cutTasks();
+  // Chunks of bf16 terms are squares of AMX tiles.
+  tileChunks = op.getTerms() ? 1 : machine.tileChunks;
+  if (rowGroup > rowsOf(tileChunks * chunkVectors()))
+    tileChunks = 1;
+}
+
+int64_t ContractionSchedule::rowsOf(int64_t vectors) const {
+  return std::min(tileRows, std::max<int64_t>(sumsOfTile / vectors, 1));
 }
 
 void ContractionSchedule::cutColumns(const Target &target) {
@@ -84,7 +97,7 @@ Dim ContractionSchedule::tasks() const {
 
 Dim ContractionSchedule::scratchBytes() const {
   if (keepsSums)
-    return KeptSums::scratchBytes(rowsOfTask, sumType, chunkWidth);
+    return KeptSums::scratchBytes(rowsOfTask, sumType, tileChunks * chunkWidth);
   return skipsZeros ? CompressedRow::scratchBytes(depth, sumType) : Dim(0);
 }
 
@@ -95,7 +108,10 @@ std::string ContractionSchedule::text() const {
       << tiling.unitsPerBlock.str() << (byRows ? " row(s), blocks of " : " outer position(s), blocks of ")
       << tiling.panelsPerBlock.str() << " of " << tiling.panels.str() << " panel(s)\n";
   out << "  tiles: up to " << tileRows << " of " << along.size.str() << " row(s) times " << chunkWidth << " of "
-      << columns.str() << " column(s), sums in " << name(sumType) << ", vectors of " << lanes << "\n";
+      << columns.str() << " column(s), ";
+  if (tileChunks > 1)
+    out << "or up to " << rowsOf(tileChunks * chunkVectors()) << " times " << tileChunks * chunkWidth << ", ";
+  out << "sums in " << name(sumType) << ", vectors of " << lanes << "\n";
   out << "  sum over";
   for (const Step &step : sum)
     out << " " << step.size.str() << (step.cut ? " (inside the left side)" : "");

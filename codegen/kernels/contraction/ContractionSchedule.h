@@ -20,7 +20,9 @@ struct ContractionSchedule : ContractionLoopNest {
   int64_t panelWidth;        // in columns
   bool isPacked;             // otherwise the right side is one panel of all columns, which may be less than a vector
   int64_t chunkWidth;        // in columns
-  int64_t tileRows;          // limit
+  int64_t sumsOfTile;        // limit, in vectors
+  int64_t tileRows;          // limit for tiles of one chunk
+  int64_t tileChunks;        // adjacent chunks of a tile, with fewer rows
   Dim allColumns, columns;   // of the result; those in panels
   int64_t tailColumns = 0;   // the other columns, computed as horizontal sums (see TailColumns.h)
   int64_t narrowVectors = 0; // of a partial last chunk, else 0
@@ -33,6 +35,9 @@ struct ContractionSchedule : ContractionLoopNest {
   Dim rowsOfTask;
   bool keepsSums; // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
 
+  int64_t chunkVectors() const { return chunkWidth / lanes; }
+  /// The most rows of a tile of so many vectors of columns.
+  int64_t rowsOf(int64_t vectors) const;
   int64_t chunksPerPanel() const { return (panelWidth + chunkWidth - 1) / chunkWidth; }
   Dim tasks() const;
   Dim scratchBytes() const; // per worker
@@ -40,6 +45,7 @@ struct ContractionSchedule : ContractionLoopNest {
   std::string text() const;
 
 private:
+  void chooseTile(const Target &);
   void cutColumns(const Target &);
   void cutTasks();
 };

@@ -13,16 +13,17 @@ struct ContractionTask {
 };
 void eachTask(KernelBuilder &k, ContractionSchedule &s, llvm::function_ref<void(const ContractionTask &)> body);
 
-/// The columns of a tile.
+/// The columns of a tile: a chunk, or several adjacent ones.
 struct Chunk {
-  Value number;
+  Value number; // of the first chunk
   int64_t vectors;
   bool isWhole = false; // known to have all its columns
 };
 /// End of the chunks of a task that have all their columns.
 Value wholeChunksEnd(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task);
-/// Calls `body` for the chunks from `from` on; separately for a last chunk that the columns do not fill.
+/// Calls `body` for the chunks from `from` on, `together` at a time, for the others one by one, and for a last chunk
+/// that the columns do not fill.
 void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, Value from,
-               llvm::function_ref<void(const Chunk &)> body);
+               int64_t together, llvm::function_ref<void(const Chunk &)> body);
 
 } // namespace burin::codegen

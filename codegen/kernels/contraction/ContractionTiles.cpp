@@ -42,31 +42,33 @@ Value ContractionTiles::leftStart(const Place &place, Value row) {
 // ---- a tile: rows x (chunks * vectors) accumulators
 
 void ContractionTiles::emit(const Place &place, const Tile &tile) {
-  int64_t perChunk = tile.chunk.vectors, perPanel = s.chunksPerPanel();
+  const int64_t vectors = tile.chunk.vectors, perChunk = s.chunkVectors(), perPanel = s.chunksPerPanel();
+  const int64_t chunks = llvm::divideCeil(vectors, perChunk);
   Value panelSize = k.mul(k.dim(s.depth), k.constant(s.panelWidth));
   Value rhsBatch = k.mul(place.batch, k.mul(panelSize, k.dim(ceildiv(s.columns, s.panelWidth))));
   auto panelOf = [&](Value c) { return k.add(rhsBatch, k.mul(k.div(c, k.constant(perPanel)), panelSize)); };
   SmallVector<Value> chunkBase; // element of rhs at the start of each chunk
-  for (int64_t c = 0; c < tile.chunks; ++c) {
+  for (int64_t c = 0; c < chunks; ++c) {
     Value at = k.add(tile.chunk.number, k.constant(c));
     chunkBase.push_back(k.add(panelOf(at), k.mul(k.rem(at, k.constant(perPanel)), k.constant(s.chunkWidth))));
   }
-  PanelPrefetch fetch(k, rhs, s.panelWidth, chunkBase, perChunk * s.lanes);
+  PanelPrefetch fetch(k, rhs, s.panelWidth, chunkBase, std::min(vectors, perChunk) * s.lanes);
   if (tile.visit && !tile.block)
-    fetch.share(k.add(panelOf(tile.chunk.number), panelSize), k.dim(s.depth), tile.visit, tile.visits);
+    fetch.share(k.add(panelOf(k.add(tile.chunk.number, k.constant(chunks - 1))), panelSize), k.dim(s.depth), tile.visit,
+                tile.visits);
   SmallVector<Value> offsets = rowOffsets(tile);
   SmallVector<Value> masks = columnMasks(tile);
   auto inPanels = [&](int64_t v, Value step) {
     Value panelRow = k.mul(step, k.constant(s.panelWidth));
     Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
-    Value loaded = k.load(rhs, {at, 1}, s.lanes, masks[size_t(v % perChunk)]);
+    Value loaded = k.load(rhs, {at, 1}, s.lanes, masks[size_t(v)]);
     return s.pairs ? loaded : castLanes(k.b, k.loc, loaded, rhs.dtype, s.sumType);
   };
   Columns columns = tile.columns ? tile.columns : Columns(inPanels);
   if (tile.nonZeros)
     return emitListed(place, tile, columns, fetch);
   auto fetchAhead = [&](int64_t ahead, Value step) { fetch(tile.rows, ahead, step); };
-  Microkernel sums(k, {lhs, offsets, s.sum.back().stride, s.pairs}, s.sumType, tile.chunks * perChunk, columns,
+  Microkernel sums(k, {lhs, offsets, s.sum.back().stride, s.pairs}, s.sumType, vectors, columns,
                    tile.columns || !s.isPacked ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
   ArrayRef<Step> loops = tile.end ? s.sumAtEnds : s.sum;
   auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
@@ -79,7 +81,6 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
     });
   };
   const SumBlock *block = tile.block;
-  int64_t vectors = tile.chunks * perChunk;
   SmallVector<Value> carried = block ? block->sums.load(block->base, tile.row, tile.rows, vectors) : sums.zeros();
   carried = sumLoop({place, loops.size(), tile.end, block, innermost}, loops, leftStart(place, tile.row), k.constant(0),
                     carried, {0, tile.rows});
@@ -88,11 +89,13 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
 
 /// Masks of the columns that exist, for each vector of a chunk; null where all do, as in packed panels.
 SmallVector<Value> ContractionTiles::columnMasks(const Tile &tile) {
-  const bool isNarrow = s.narrowVectors && tile.chunks == 1 && !tile.chunk.isWhole; // the last chunk
-  const int64_t before = isNarrow ? s.columns.value() / s.chunkWidth * s.chunkWidth : 0;
+  const bool isNarrow = s.narrowVectors && !tile.chunk.isWhole; // the last chunk is partial
+  const int64_t perChunk = s.chunkVectors(), chunks = llvm::divideCeil(tile.chunk.vectors, perChunk);
   SmallVector<Value> masks;
   for (int64_t v = 0; v < tile.chunk.vectors; ++v) {
-    const int64_t first = before + v * s.lanes;
+    const bool isLast = isNarrow && v / perChunk == chunks - 1;
+    const int64_t before = isLast ? s.columns.value() / s.chunkWidth * s.chunkWidth : 0;
+    const int64_t first = before + v % perChunk * s.lanes;
     const bool areAll = s.isPacked || first + s.lanes <= s.panelWidth;
     masks.push_back(areAll ? Value() : k.below(k.constant(first), k.constant(s.panelWidth), s.lanes));
   }
@@ -117,7 +120,7 @@ void ContractionTiles::emitListed(const Place &place, const Tile &tile, Columns 
   auto listed = [&](int64_t v, Value number) { return columns(v, list.place(number)); };
   auto fetchListed = [&](int64_t, Value number) { fetch.row(list.placeAhead(number)); };
   Value zero = k.constant(0);
-  Microkernel sums(k, {list.values, {zero}, 1}, s.sumType, tile.chunks * tile.chunk.vectors, listed, fetchListed);
+  Microkernel sums(k, {list.values, {zero}, 1}, s.sumType, tile.chunk.vectors, listed, fetchListed);
   finishTile(place, tile, sums.add(zero, zero, list.count, sums.zeros()));
 }
 
@@ -154,7 +157,7 @@ SmallVector<Value> ContractionTiles::sumLoop(const SumLoops &all, ArrayRef<Step>
 void ContractionTiles::finishTile(const Place &place, const Tile &tile, ArrayRef<Value> sums) {
   Value column = k.mul(tile.chunk.number, k.constant(s.chunkWidth));
   epilogue.finish({tile.row, tile.rows, place.batch, tile.rowsEnd, tile.sureRows, place.outer}, column,
-                  tile.chunks * tile.chunk.vectors, s.columns, tile.chunk.isWhole, sums);
+                  tile.chunk.vectors, s.columns, tile.chunk.isWhole, sums);
 }
 
 void ContractionTiles::finish(const Place &place, Value row, const Chunk &chunk, ArrayRef<Value> sums) {

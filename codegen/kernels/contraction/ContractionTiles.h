@@ -42,7 +42,6 @@ public:
     Value row; // first row
     int64_t rows;
     Chunk chunk;
-    int64_t chunks = 1;              // adjacent chunks, starting with `chunk`
     std::optional<int64_t> end = {}; // value of `row`, if windows of the tile reach beyond the ends of the row
     Value rowsEnd = {};              // end of the unit's rows, if rows of the tile may lie beyond it
     int64_t sureRows = 0;            // number of leading rows that do not

@@ -120,7 +120,7 @@ Value Microkernel::pairAt(const Memory &name, Value at, bool isSingle) {
 /// With AVX-512 an FMA can load and broadcast one operand from memory, which saves an instruction. That needs one
 /// opaque alias per vector, and addresses without an index.
 SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
-  if (k.target.avx512 && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
+  if (k.target.avx512 && k.target.machine.memoryBroadcasts && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
     return k.opaqueAliases(left, leftAt, vectors);
   Memory first = left;
   first.pointer = k.elementPointer(left, leftAt);

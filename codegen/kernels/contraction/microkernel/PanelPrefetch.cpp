@@ -5,7 +5,7 @@ using namespace mlir;
 namespace burin::codegen {
 
 void PanelPrefetch::share(Value next, Value depth, Value visit, Value visits) {
-  Value all = k.constant(width);
+  Value all = k.constant(width * int64_t(chunks.size()));
   perStep = k.div(k.add(all, k.sub(visits, k.constant(1))), visits);
   shareFrom = k.add(next, k.mul(k.minimum(k.mul(visit, perStep), all), depth));
 }
