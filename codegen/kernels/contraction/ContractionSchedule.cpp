@@ -38,6 +38,23 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
   cutColumns(target);
   cutTasks();
+  if (tileChunks > 1 && !paysSeveralChunks())
+    tileChunks = 1;
+}
+
+/// Tiles of several chunks have fewer rows, so they read more of the panels for each product, and the panels must stay
+/// in L2: with the next ones, which each outer position prefetches if their number is not known.
+bool ContractionSchedule::paysSeveralChunks() {
+  constexpr double kLeastHeight = 4.5; // rows; measured on an Ice Lake, where 7 rows in tiles of 4 and 3 are slower
+  if (along.size.isStatic() && (!byRows || tiling.unitsPerBlock.isStatic())) {
+    const int64_t all = along.size.value(), rows = byRows ? std::min(all, tiling.unitsPerBlock.value()) : all;
+    const int64_t tiles = llvm::divideCeil(rows, rowsOf(tileChunks * chunkVectors()));
+    if (tiles > 1 && double(rows) < kLeastHeight * double(tiles))
+      return false;
+  }
+  const int64_t sets = byRows || tiling.unitsPerBlock.isStatic() ? 1 : 2;
+  const int64_t bytesPerStep = tileChunks * chunkWidth * byteWidth(dtypeOf(op.getRhs()));
+  return keepsSums || !depth.isStatic() || depth.value() * bytesPerStep * sets <= passes::kCachedBytes / 4 * 3;
 }
 
 void ContractionSchedule::chooseTile(const Target &target) {

@@ -48,6 +48,7 @@ private:
   void chooseTile(const Target &);
   void cutColumns(const Target &);
   void cutTasks();
+  bool paysSeveralChunks();
 };
 
 } // namespace burin::codegen
