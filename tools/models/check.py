@@ -232,16 +232,20 @@ def main():
         sys.exit(print(*(m.name for m in models), sep="\n"))
     if not models:
         sys.exit(f"check.py: no model matches {' or '.join(options.filter)}; --list shows them")
-    progress, failures = Progress(), []
+    progress, failures, measured = Progress(), [], {}
     print(report.HEADING, flush=True)
     for model in models:
         rows, problems = checkModel(options, model, progress)
         failures += problems
+        measured[model.name] = rows
         if not options.quick and not options.variant and not problems:
             results = {"measured": report.whenAndWhat(), "threads": options.threads, "rows": rows}
             (options.data / model.name / "results.json").write_text(json.dumps(results, indent=1))
     if not options.quick:
-        writeDocs(options)
+        if not options.variant:
+            writeDocs(options)
+        for line in report.summary(measured, options.threads):
+            print(f"\n{line}")
     print(f"\n{len(models)} models, {len(failures)} failures")
     for failure in failures:
         print(failure.splitlines()[0])

@@ -36,6 +36,8 @@ def summary(results, threads):
                     times = run["latency"][place]
                     ratios.append((min(times[peer] for peer in PEERS[1:]) / times["burin"],
                                    f"{name} {row['variant'].split('-')[0]} {sizesText(run['sizes'])}"))
+        if not ratios:
+            return
         behind = ", ".join(f"{name} ({ratio:.2f})" for ratio, name in sorted(ratios) if ratio < 1)
         mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
         yield (f"{count} thread{'s' * (count > 1)}: the faster peer takes {mean:.2f} times burin's time (geometric mean of "

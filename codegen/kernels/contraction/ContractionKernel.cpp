@@ -39,8 +39,8 @@ private:
   struct Unit {
     const ContractionTask &task;
     ContractionTiles::Place place;
-    int64_t together = 1; // units that use a chunk of a panel one after the other
-    Value before = {};    // number of those units that have used it already; null: 0
+    Value together = {}; // units that use a chunk of a panel one after the other; null: 1
+    Value before = {};   // number of those units that have used it already; null: 0
   };
 
   // ---- tasks
@@ -58,14 +58,11 @@ private:
   }
 
   void taskOfUnits(const ContractionTask &task) {
-    const Dim &perBlock = s.tiling.unitsPerBlock;
-    int64_t together = perBlock.isStatic() ? perBlock.value() : 1;
+    const Dim &perBlock = s.tiling.unitsPerBlock; // fewer in the last task
+    Value together = perBlock.isStatic() ? k.dim(perBlock) : k.sub(task.unitTo, task.unitFrom);
     auto eachUnit = [&](auto body) {
       k.loop(task.unitFrom, task.unitTo, k.constant(1), [&](Value number) {
-        Unit unit{task, tiles.placeOf(task.batch, number), together};
-        if (perBlock.isStatic())
-          unit.before = k.sub(number, task.unitFrom);
-        body(unit, number);
+        body({task, tiles.placeOf(task.batch, number), together, k.sub(number, task.unitFrom)}, number);
       });
     };
     Value none = k.constant(0);
@@ -242,10 +239,11 @@ private:
   /// prefetch of the next panel; `before` of them precede these.
   void equalTiles(const Unit &unit, const Tile &first, Value count, Value before, Value inUnit) {
     int64_t perPanel = s.chunksPerPanel();
-    Value pass = k.mul(k.rem(first.chunk.number, k.constant(perPanel)), k.constant(unit.together));
+    Value together = unit.together ? unit.together : k.constant(1);
+    Value pass = k.mul(k.rem(first.chunk.number, k.constant(perPanel)), together);
     if (unit.before)
       pass = k.add(pass, unit.before);
-    Value visits = k.maximum(k.mul(inUnit, k.constant(perPanel * unit.together)), k.constant(1));
+    Value visits = k.maximum(k.mul(inUnit, k.mul(k.constant(perPanel), together)), k.constant(1));
     k.loop(k.constant(0), count, k.constant(1), [&](Value t) {
       Tile tile = first;
       tile.visit = k.add(k.add(k.mul(pass, inUnit), before), t);

@@ -38,23 +38,24 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
   cutColumns(target);
   cutTasks();
-  if (tileChunks > 1 && !paysSeveralChunks())
-    tileChunks = 1;
+  chooseChunks();
 }
 
-/// Tiles of several chunks have fewer rows, so they read more of the panels for each product, and the panels must stay
-/// in L2: with the next ones, which each outer position prefetches if their number is not known.
-bool ContractionSchedule::paysSeveralChunks() {
+/// Tiles of several chunks have fewer rows, so they read more of the panels for each product, and their panels must
+/// stay in L2.
+void ContractionSchedule::chooseChunks() {
   constexpr double kLeastHeight = 4.5; // rows; measured on an Ice Lake, where 7 rows in tiles of 4 and 3 are slower
   if (along.size.isStatic() && (!byRows || tiling.unitsPerBlock.isStatic())) {
     const int64_t all = along.size.value(), rows = byRows ? std::min(all, tiling.unitsPerBlock.value()) : all;
     const int64_t tiles = llvm::divideCeil(rows, rowsOf(tileChunks * chunkVectors()));
     if (tiles > 1 && double(rows) < kLeastHeight * double(tiles))
-      return false;
+      tileChunks = 1;
   }
-  const int64_t sets = byRows || tiling.unitsPerBlock.isStatic() ? 1 : 2;
+  const bool areFew = rowsOfTask.isStatic() && rowsOfTask.value() <= tileRows;
+  keepsSums = !areFew && (!byRows || rowsOfTask.isStatic()) && isDeepOverWindows(tileChunks);
   const int64_t bytesPerStep = tileChunks * chunkWidth * byteWidth(dtypeOf(op.getRhs()));
-  return keepsSums || !depth.isStatic() || depth.value() * bytesPerStep * sets <= passes::kCachedBytes / 4 * 3;
+  if (!keepsSums && depth.isStatic() && depth.value() * bytesPerStep > passes::kCachedBytes / 4 * 3)
+    tileChunks = 1;
 }
 
 void ContractionSchedule::chooseTile(const Target &target) {
@@ -105,7 +106,6 @@ void ContractionSchedule::cutTasks() {
     tiling.unitsPerBlock = tiling.unitsPerBlock * Dim(rowGroup);
   }
   rowsOfTask = byRows ? tiling.unitsPerBlock : tiling.unitsPerBlock * along.size;
-  keepsSums = rowsOfTask.isStatic() && rowsOfTask.value() > tileRows && isDeepOverWindows();
 }
 
 Dim ContractionSchedule::tasks() const {

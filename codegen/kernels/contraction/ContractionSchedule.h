@@ -48,7 +48,7 @@ private:
   void chooseTile(const Target &);
   void cutColumns(const Target &);
   void cutTasks();
-  bool paysSeveralChunks();
+  void chooseChunks();
 };
 
 } // namespace burin::codegen

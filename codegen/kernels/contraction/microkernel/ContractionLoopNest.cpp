@@ -148,12 +148,12 @@ ContractionLoopNest::Rows ContractionLoopNest::rowsSeeing(int64_t tap, int64_t f
   return {first, second};
 }
 
-bool ContractionLoopNest::isDeepOverWindows() {
+bool ContractionLoopNest::isDeepOverWindows(int64_t chunks) {
   bool isPlain = !op.getTerms() && !op.getTail() && sum.size() > 1 && along.size.isStatic();
   if (!isPlain || sum.front().size != sumAtEnds.front().size || (along.cut && sum.front().dim == along.dim))
     return false;
   auto typical = [](std::string_view) { return std::optional(kTypicalSize); };
-  return depth.evaluate(typical).value_or(0) >= kDeep;
+  return depth.evaluate(typical).value_or(0) * chunks >= kDeep;
 }
 
 // ---- positions

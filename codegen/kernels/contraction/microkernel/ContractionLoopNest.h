@@ -48,7 +48,8 @@ struct ContractionLoopNest {
 
   /// Whether the sum is so deep that it is computed by blocks of the outermost taps: a block's part of the panel stays
   /// in cache while all rows of a task pass. The order of the sum, and so its bits, do not change.
-  bool isDeepOverWindows();
+  /// `chunks`: adjacent chunks of columns of a tile, each from a panel.
+  bool isDeepOverWindows(int64_t chunks);
 
   /// Offset of a row from row 0 of the current outer position, in elements of lhs.
   Value rowOffset(KernelBuilder &k, Value row) const;
