@@ -153,6 +153,8 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{20, 5, 9, 9}, {40, 5, 9, 9}, false, {{"padding", Ints{1}}}});
   add({{5, 128, 7, 7}, {65, 128, 8, 8}, false, {{"padding", Ints{1}}}});
   add({{4, 128, 9, 10}, {34, 128, 8, 8}, false, {}});
+  add({{b, 128, 7, 9}, {65, 128, 8, 8}, false, {{"padding", Ints{1}}}, batches});
+  add({{b, 128, 9, 10}, {34, 128, 8, 8}, true, {}, batches});
   for (Conv c :
        {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
         Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
