@@ -9,15 +9,15 @@
 
 using namespace burin::rt;
 
-/// Checks that every index runs once, in chunks of the documented sizes, and that no two chunks run at the same time
-/// under one worker index.
+/// Checks that every index runs once, one or two chunks of the grain at a time, and that no two chunks run at the same
+/// time under one worker index.
 static bool coversOnce(Pool &pool, int64_t n, int64_t grain) {
   std::vector<std::atomic<int>> visits(n);
   std::vector<std::atomic<int>> inside(pool.threads());
   std::atomic<int> mistakes{0};
   pool.parallelFor(n, grain, [&](int64_t lo, int64_t hi, int worker) {
     mistakes += worker < 0 || worker >= pool.threads() || inside[worker]++ != 0;
-    mistakes += lo % grain != 0 || hi != std::min(n, lo + grain);
+    mistakes += lo % grain != 0 || (hi != std::min(n, lo + grain) && hi != std::min(n, lo + 2 * grain));
     for (int64_t i = lo; i < hi; ++i)
       visits[i]++;
     inside[worker]--;
@@ -27,7 +27,7 @@ static bool coversOnce(Pool &pool, int64_t n, int64_t grain) {
   return mistakes == 0;
 }
 
-TEST_CASE("parallelFor covers the range once, in chunks of the grain") {
+TEST_CASE("parallelFor covers the range once, in chunks of the grain, or two at a time") {
   int threads = GENERATE(1, 2, 4, 9);
   Pool pool(threads);
   CHECK(pool.threads() == threads);
