@@ -12,7 +12,7 @@ const Dim n("n"), m("m"), k("k"), b("b");
 
 Operand operand(DType dtype, Shape shape, Draw draw = kModest) { return {TensorSpec{dtype, std::move(shape)}, draw}; }
 
-std::vector<Example> matmul(const Row &row, DType dtype) {
+std::vector<Example> matmul(const Row &, DType dtype) {
   std::vector<Example> list;
   auto add = [&](Shape lhs, Shape rhs, std::vector<Sizes> sizes = {}) {
     list.push_back({{operand(dtype, std::move(lhs)), operand(dtype, std::move(rhs))}, {}, std::move(sizes)});
@@ -65,7 +65,7 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
   return list;
 }
 
-std::vector<Example> dotGeneral(const Row &row, DType dtype) {
+std::vector<Example> dotGeneral(const Row &, DType dtype) {
   std::vector<Example> list;
   auto add = [&](Shape lhs, Shape rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract, Ints rhsContract,
                  std::vector<Sizes> sizes = {}) {
@@ -106,7 +106,7 @@ Example conv(DType dtype, const Conv &c, const Dim &outputs) {
   return {{operand(dtype, c.x), operand(dtype, c.weight, {-2, 2, Specials::None}), bias}, c.attrs, c.sizes};
 }
 
-std::vector<Example> convolution(const Row &row, DType dtype) {
+std::vector<Example> convolution(const Row &, DType dtype) {
   const std::vector<Sizes> sizes{{{"b", 2}, {"n", 9}, {"m", 17}},
                                  {{"b", 1}, {"n", 5}, {"m", 5}},
                                  {{"b", 0}, {"n", 6}, {"m", 7}},
@@ -187,7 +187,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   return list;
 }
 
-std::vector<Example> transposedConvolution(const Row &row, DType dtype) {
+std::vector<Example> transposedConvolution(const Row &, DType dtype) {
   const std::vector<Sizes> sizes{
       {{"b", 2}, {"n", 5}, {"m", 7}}, {{"b", 1}, {"n", 1}, {"m", 3}}, {{"b", 0}, {"n", 3}, {"m", 4}}};
   std::vector<Example> list;
