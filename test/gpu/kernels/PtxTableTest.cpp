@@ -1,6 +1,7 @@
 // The op table once more, as the PTX that a driver gets: the driver for tests interprets it. `gpu-ptx-tests "ptx:
 // add"`.
 #include "runtime/execute/session/Session.h"
+#include "test/Features.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/ops/Row.h"
 #include <algorithm>
@@ -14,6 +15,7 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
+constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
 
 void require(const rt::Status &status) {
   if (!status.ok())
@@ -38,8 +40,16 @@ Tensors runOn(rt::Session &session, const Tensors &inputs) {
 
 class PtxRowCase : public Catch::ITestInvoker {
 public:
-  PtxRowCase(const Row &row, const char *target, Share share) : row(row), target(target), share(share) {}
+  PtxRowCase(const Row &row, const char *target, Share share, const char *inLongForm)
+      : row(row), target(target), inLongForm(inLongForm), share(share) {}
   void invoke() const override {
+    check(target);
+    if (isLong() && inLongForm)
+      check(inLongForm);
+  }
+
+private:
+  void check(const char *target) const {
     fake::failCall(0);
     std::string different = tryRow(
         row, target, kSeed,
@@ -58,10 +68,9 @@ public:
     CHECK(fake::problems() == "");
   }
 
-private:
   const Row &row;
-  const char *target;
-  Share share; // the emulator runs the same kernels
+  const char *target, *inLongForm; // null: no other target
+  Share share;                     // the emulator runs the same kernels
 };
 
 /// Of the examples; the emulator runs others. Products and convolutions take long.
@@ -70,9 +79,11 @@ constexpr Share kThird{3}, kQuarter{4}, kSixth{6};
 struct Registered {
   Registered() {
     size_t n = 0;
-    for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
+    // Every other row for each architecture, in the long form for both; products for both, see below.
+    for (const Row *row : allRows()) {
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
-      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kSixth : kThird);
+      const char *other = isOfContraction(*row) ? nullptr : isForAmpere ? kHopper : kAmpere;
+      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kSixth : kThird, other);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
@@ -87,11 +98,10 @@ struct Registered {
   }
 
 private:
-  static constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
-
   /// Declares a test case.
-  static void add(const Row &row, const std::string &name, const char *target, Share share = kThird) {
-    const Catch::AutoReg added(new PtxRowCase(row, target, share), CATCH_INTERNAL_LINEINFO, "",
+  static void add(const Row &row, const std::string &name, const char *target, Share share = kThird,
+                  const char *inLongForm = nullptr) {
+    const Catch::AutoReg added(new PtxRowCase(row, target, share, inLongForm), CATCH_INTERNAL_LINEINFO, "",
                                Catch::NameAndTags("ptx: " + name, "[gpu]"));
   }
 } registered;
