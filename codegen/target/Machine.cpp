@@ -26,8 +26,8 @@ struct Row {
 
 // Differences from the defaults, which were measured on an Emerald Rapids Xeon. On a Zen 5 a store across two cache
 // lines is hardly slower than others. An Ice Lake at 2.8 GHz executes about one load per cycle, beside two FMAs: with 8
-// rows of two vectors it reaches 80 to 110 GFLOP/s if some FMAs load their operand, and 150 if none does, with 6 rows of
-// four vectors 175, its peak.
+// rows of two vectors it reaches 80 to 110 GFLOP/s if some FMAs load their operand, and 150 if none does, with 6 rows
+// of four vectors 175, its peak.
 const Row table[] = {
     {"znver", {.splitStoresWait = false}},
     {"icelake", {.tileChunks = 2, .memoryBroadcasts = false}},
