@@ -114,7 +114,7 @@ private:
   };
   static constexpr int kSlots = 64;
   static constexpr int64_t kMostChunks = UINT32_MAX;
-  static constexpr uint32_t kManyChunks = 4;
+  static constexpr uint32_t kManyChunks = 4; // of a share; with fewer, two at a time would leave threads idle
   static constexpr uint32_t kOwnerAsleep = 1u << 31;
 
   static void *threadMain(void *argument);

@@ -31,7 +31,7 @@ private:
     ContractionTiles::Place place = tiles.firstPlace(task.batch);
     Value side = k.constant(Bf16x3Gemm::kSide), one = k.constant(1), from = task.unitFrom, to = task.unitTo;
     k.loop(k.constant(0), k.constant(products.strips), one, [&](Value strip) {
-      eachChunk(k, s, task, task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
+      eachChunk(k, s, task, s.tileChunks, [&](const Chunk &chunk) {
         k.loop(from, to, side, [&](Value start) {
           Value square = k.div(k.sub(start, from), side), number = k.sub(chunk.number, task.chunkFrom);
           products.multiply(strip, start, chunk.number, square, number);

@@ -79,7 +79,7 @@ private:
     // With several tiles per unit, all units use a chunk of the panel before the next one, as both may exceed the
     // cache.
     if (s.along.size.isStatic() && s.along.size.value() > fullTileRows())
-      eachChunk(k, s, task, task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
+      eachChunk(k, s, task, s.tileChunks, [&](const Chunk &chunk) {
         eachUnit([&](const Unit &unit, Value) { allTiles(unit, none, s.along.size.value(), chunk); });
       });
     else
@@ -100,7 +100,7 @@ private:
   void byBlocks(const ContractionTask &task, Value rows,
                 llvm::function_ref<void(const Chunk &, RowsVisitor)> eachRows) {
     Dim taps = s.sum.front().size, inBlock = max(floordiv(taps * kBlockSteps, max(s.depth, 1)), 1);
-    eachChunk(k, s, task, task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
+    eachChunk(k, s, task, s.tileChunks, [&](const Chunk &chunk) {
       kept->clear(rows);
       k.loop(k.constant(0), k.dim(taps), k.dim(inBlock), [&](Value from) {
         Value to = k.minimum(k.add(from, k.dim(inBlock)), k.dim(taps));
@@ -136,7 +136,7 @@ private:
     if (int64_t rest = block ? rows % block : 0) { // rows of the last block
       Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(block));
       if (mayShareTiles(rest))
-        return eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks,
+        return eachChunk(k, s, unit.task, s.tileChunks,
                          [&](const Chunk &chunk) { tilesOfEither(unit, from, {isWhole, block, rest}, chunk); });
       k.when(isWhole, [&] { allRows(unit, from, block); });
       k.unless(isWhole, [&] { allRows(unit, from, rest); });
@@ -152,7 +152,7 @@ private:
     Value count = k.sub(to, from), isSingle = k.compare(eq, count, k.constant(1));
     k.when(isSingle, [&] { fewRows(unit, {from, 1, {}}); });
     k.unless(isSingle, [&] {
-      eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks, [&](const Chunk &chunk) {
+      eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) {
         const int64_t most = s.rowsOf(chunk.vectors), below = (most - 1) / kRestStep * kRestStep;
         Value full = k.div(k.add(count, k.constant(most - below - 1)), k.constant(most));
         Value start = k.add(from, k.mul(full, k.constant(most))), rest = k.sub(to, start);
@@ -175,8 +175,7 @@ private:
   /// A static number of rows: tiles of nearly equal height instead of full tiles and a remainder.
   void allRows(const Unit &unit, Value from, int64_t rows) {
     if (rows > fullTileRows() || s.rowGroup > 1) {
-      eachChunk(k, s, unit.task, unit.task.chunkFrom, s.tileChunks,
-                [&](const Chunk &chunk) { allTiles(unit, from, rows, chunk); });
+      eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) { allTiles(unit, from, rows, chunk); });
       return;
     }
     Tile tile{from, rows, {}};
@@ -272,7 +271,7 @@ private:
   /// Computes several chunks at once, to have enough independent sums.
   void fewTiles(const Unit &unit, Tile tile) {
     const int64_t together = std::max(s.tileChunks, kSmallRows / tile.rows);
-    eachChunk(k, s, unit.task, unit.task.chunkFrom, together, [&](const Chunk &chunk) {
+    eachChunk(k, s, unit.task, together, [&](const Chunk &chunk) {
       tile.chunk = chunk;
       tiles.emit(unit.place, tile);
     });

@@ -48,10 +48,6 @@ static std::optional<int64_t> fullChunks(const ContractionSchedule &s) {
   return s.narrowVectors ? columns / s.chunkWidth : int64_t(llvm::divideCeil(columns, s.chunkWidth));
 }
 
-Value wholeChunksEnd(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task) {
-  return s.narrowVectors ? k.minimum(task.chunkTo, k.constant(*fullChunks(s))) : task.chunkTo;
-}
-
 /// Number of full chunks that are left at the end of the columns by tiles of `together`, if it is known and tiles of
 /// the other tasks leave none.
 static std::optional<int64_t> chunksLeft(const ContractionSchedule &s, int64_t together) {
@@ -62,12 +58,13 @@ static std::optional<int64_t> chunksLeft(const ContractionSchedule &s, int64_t t
   return *full % together;
 }
 
-void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, Value from,
-               int64_t together, llvm::function_ref<void(const Chunk &)> body) {
+void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, int64_t together,
+               llvm::function_ref<void(const Chunk &)> body) {
   const int64_t vectors = s.chunkVectors();
   const bool areWhole = s.narrowVectors > 0;
   const std::optional<int64_t> left = chunksLeft(s, together);
-  Value whole = wholeChunksEnd(k, s, task), done = from, by = k.constant(together);
+  const Value from = task.chunkFrom, by = k.constant(together);
+  Value whole = s.narrowVectors ? k.minimum(task.chunkTo, k.constant(*fullChunks(s))) : task.chunkTo, done = from;
   if (together > 1 && fullChunks(s).value_or(together) >= together) {
     done = k.add(from, k.mul(k.div(k.sub(whole, from), by), by));
     k.loop(from, done, by, [&](Value chunk) { body({chunk, together * vectors, areWhole}); });

@@ -19,11 +19,9 @@ struct Chunk {
   int64_t vectors;
   bool isWhole = false; // known to have all its columns
 };
-/// End of the chunks of a task that have all their columns.
-Value wholeChunksEnd(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task);
-/// Calls `body` for the chunks from `from` on, `together` at a time, for the others one by one, and for a last chunk
+/// Calls `body` for the chunks of a task, `together` at a time, then for those left, one by one, and for a last chunk
 /// that the columns do not fill.
-void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, Value from,
-               int64_t together, llvm::function_ref<void(const Chunk &)> body);
+void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, int64_t together,
+               llvm::function_ref<void(const Chunk &)> body);
 
 } // namespace burin::codegen
