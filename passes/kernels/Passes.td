@@ -66,7 +66,7 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
 }
 
 def ReadSlicesPass : Pass<"burin-read-slices", "::mlir::ModuleOp"> {
-  let summary = "Lets attention with few rows read slices in place";
+  let summary = "Lets attention read slices in place";
   let description = [{
     For GPUs alone. Where queries, keys or values are copied from a slice of another value, as of the product that
     computes all of them, the kernel of the attention reads that value. Copies remain if something else reads them.

@@ -98,9 +98,6 @@ Value AttentionOperands::masked(Value score, Value row, Value firstKey, int64_t 
   return applyMask(score, element, sees);
 }
 
-Value largerOf(KernelBuilder &k, Value x, Value y) {
-  Value above = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, x, y);
-  return arith::SelectOp::create(k.b, k.loc, above, x, y);
-}
+Value largerOf(KernelBuilder &k, Value x, Value y) { return LLVM::MaxNumOp::create(k.b, k.loc, x, y); }
 
 } // namespace burin::codegen

@@ -50,8 +50,8 @@ private:
   SmallVector<Index> maskPlace(Value row, Value firstKey, int64_t lanes);
 };
 
-/// The larger of two scores; y if x is NaN. A NaN that is dropped here still makes the sum of weights NaN, through
-/// exp(x - largest).
+/// The larger of two scores, the other one if one is NaN. A NaN that is dropped here still makes the sum of weights
+/// NaN, through exp(x - largest).
 Value largerOf(KernelBuilder &, Value x, Value y);
 
 } // namespace burin::codegen

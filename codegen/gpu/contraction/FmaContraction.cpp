@@ -6,6 +6,9 @@
 // ones. A left slice stores 16 steps (64 bytes) of each row in the order of SwizzledTile, so that a lane loads four
 // steps of a row at once and the four rows that a warp loads together lie in different banks. A right slice stores all
 // 128 columns of a step, then those of the next step.
+//
+// Lanes l and l ^ 1 have the same rows, lanes l and l ^ 2 the same columns: if either holds for a whole warp, its load
+// of 16 bytes per lane from shared memory takes two cycles instead of four.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
@@ -20,12 +23,12 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kThreads = 256, kStages = 3;
-constexpr int64_t kTile = kFmaTile;                            // rows and columns of a block
-constexpr int64_t kSlice = 16, kPiece = 4;                     // steps of a slice; f32 in 16 bytes
-constexpr int64_t kPieces = kSlice / kPiece;                   // of a row of a left slice
-constexpr int64_t kWarpRows = 32, kWarpColumns = 64;           // of a warp
-constexpr int64_t kLaneRows = 4, kLaneColumns = 8;             // lanes of a warp along rows and columns
-constexpr int64_t kRows = kWarpRows / kLaneRows;               // of a lane
+constexpr int64_t kTile = kFmaTile;                  // rows and columns of a block
+constexpr int64_t kSlice = 16, kPiece = 4;           // steps of a slice; f32 in 16 bytes
+constexpr int64_t kPieces = kSlice / kPiece;         // of a row of a left slice
+constexpr int64_t kWarpRows = 32, kWarpColumns = 64; // of a warp
+constexpr int64_t kLaneRows = 4, kPair = 2;          // lanes of a warp along rows; adjacent ones along columns
+constexpr int64_t kRows = kWarpRows / kLaneRows;     // of a lane
 constexpr int64_t kHalves = 2, kHalf = kWarpColumns / kHalves; // of a warp's columns
 constexpr int64_t kSums = kRows * kHalves;                     // vectors of kPiece sums of a lane
 
@@ -46,10 +49,12 @@ public:
     thread = threadIndex(k);
     Value lane = k.rem(thread, k.constant(kWarp)), warp = k.div(thread, k.constant(kWarp));
     constexpr int64_t kAcross = kTile / kWarpColumns; // warps
-    ownRow =
-        k.add(k.mul(k.div(warp, k.constant(kAcross)), k.constant(kWarpRows)), k.div(lane, k.constant(kLaneColumns)));
-    ownColumn = k.add(k.mul(k.rem(warp, k.constant(kAcross)), k.constant(kWarpColumns)),
-                      k.mul(k.rem(lane, k.constant(kLaneColumns)), k.constant(kPiece)));
+    Value laneRow = k.rem(k.div(lane, k.constant(kPair)), k.constant(kLaneRows));
+    Value lanePair = k.div(lane, k.constant(kPair * kLaneRows));
+    Value laneColumn = k.add(k.mul(lanePair, k.constant(kPair)), k.rem(lane, k.constant(kPair)));
+    ownRow = k.add(k.mul(k.div(warp, k.constant(kAcross)), k.constant(kWarpRows)), laneRow);
+    ownColumn =
+        k.add(k.mul(k.rem(warp, k.constant(kAcross)), k.constant(kWarpColumns)), k.mul(laneColumn, k.constant(kPiece)));
     for (int64_t row = 0; row < kTile; row += kThreads / kPieces)
       copiedRows.push_back(leftRow(batch, k.add(firstRow, copiedRow(row))));
     slices = k.dim(ceildiv(depth, kSlice));

@@ -1,5 +1,5 @@
-// Attention with few rows reads slices of other values in place, as of a product that computes queries, keys and values
-// together: it does not wait for kernels that copy them.
+// Attention reads slices of other values in place, as of a product that computes queries, keys and values together: it
+// does not wait for kernels that copy them.
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/OpFacts.h"
@@ -59,10 +59,13 @@ bool isReadByAttention(OpOperand &use) {
   return mayBeView && llvm::all_of(user->getUses(), isReadByAttention);
 }
 
-/// Whether attention reads all rows in place.
+/// Whether attention reads all rows in place. Those of several tensors it reads if it has few rows.
 bool areInPlace(ScaledDotProductAttentionOp op) {
-  return llvm::all_of(op->getOperands().take_front(3), [](Value v) {
-    return llvm::all_of(rowsViewsOf(v), [](const RowsView &rows) { return isa<BlockArgument>(rows.view.base); });
+  const bool isSplit = splitsKeys(op);
+  return llvm::all_of(op->getOperands().take_front(3), [&](Value v) {
+    SmallVector<RowsView> views = rowsViewsOf(v);
+    return (isSplit || views.size() == 1) &&
+           llvm::all_of(views, [](const RowsView &rows) { return isa<BlockArgument>(rows.view.base); });
   });
 }
 
@@ -86,7 +89,7 @@ void readSlice(KernelOp kernel, unsigned i) {
     v = clones.back()->getResult(0);
   }
   argument.replaceAllUsesWith(v);
-  if (!splitsKeys(attention) || !areInPlace(attention)) {
+  if (!areInPlace(attention)) {
     v.replaceAllUsesWith(argument);
     for (Operation *op : llvm::reverse(clones))
       op->erase();
@@ -110,8 +113,7 @@ struct ReadSlicesPass : impl::ReadSlicesPassBase<ReadSlicesPass> {
   void runOnOperation() override {
     SmallVector<KernelOp> kernels;
     getOperation().walk([&](KernelOp kernel) {
-      auto ops = kernel.getBody().front().getOps<ScaledDotProductAttentionOp>();
-      if (!ops.empty() && splitsKeys(*ops.begin()))
+      if (!kernel.getBody().front().getOps<ScaledDotProductAttentionOp>().empty())
         kernels.push_back(kernel);
     });
     for (KernelOp kernel : kernels) {

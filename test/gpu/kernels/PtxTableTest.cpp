@@ -74,7 +74,7 @@ private:
 };
 
 /// Of the examples; the emulator runs others. Products and convolutions take long.
-constexpr Share kThird{3}, kQuarter{4}, kSixth{6};
+constexpr Share kThird{3}, kQuarter{4}, kTenth{10};
 
 struct Registered {
   Registered() {
@@ -83,12 +83,12 @@ struct Registered {
     for (const Row *row : allRows()) {
       const bool isForAmpere = n++ % 2 || isOfContraction(*row);
       const char *other = isOfContraction(*row) ? nullptr : isForAmpere ? kHopper : kAmpere;
-      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kSixth : kThird, other);
+      add(*row, row->op, isForAmpere ? kAmpere : kHopper, isOfContraction(*row) ? kTenth : kThird, other);
     }
     static std::deque<Row> tf32, bf16x3;
     for (const Row &row : contractionRows()) {
-      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", kSixth);
-      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", kSixth);
+      add(tf32.emplace_back(roundedToTf32(row)), row.op + " in tf32", "cuda-sm_80+ptx+tf32", kTenth);
+      add(bf16x3.emplace_back(splitToBf16(row)), row.op + " in bf16x3", "cuda-sm_90a+ptx+bf16x3", kTenth);
     }
     static const Row attention = attentionByWarpgroups();
     add(attention, attention.op + " on sm_90a", kHopper);
