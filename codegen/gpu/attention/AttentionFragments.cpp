@@ -19,7 +19,7 @@ AttentionFragments::Online AttentionFragments::start() {
 }
 
 AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<Value> scores, Online &online,
-                                                      Value isCut) {
+                                                      bool seesAll) {
   // A weight is 2^(score * scale * log2(e)). The maximum is taken over the scores before they are multiplied, which is
   // right as long as the factor is positive; a negative scale, and one that a mask is added to, is multiplied first.
   const double log2e = 1 / std::log(2.0);
@@ -31,7 +31,8 @@ AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<V
       score = product(score, scale());
     factor = number(log2e);
   }
-  shown = isCut ? k.when(isCut, shown, [&] { return maskedScores(firstKey, shown); }) : maskedScores(firstKey, shown);
+  if (!seesAll)
+    shown = maskedScores(firstKey, shown);
   Weights weights{Fragments(scores.size() / 8, SmallVector<Value>(4)), {}};
   for (size_t half = 0; half < size_t(kHalves); ++half) {
     Value &top = online.tops[half];
@@ -49,16 +50,37 @@ AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<V
     Value total;
     for (size_t i = 2 * half; i < shown.size(); i += 4) {
       Value pair[2];
-      for (size_t n = 0; n < 2; ++n) {
+      for (size_t n = 0; n < 2; ++n)
         pair[n] = weightOf(shown[i + n]);
-        total = total ? arith::AddFOp::create(k.b, k.loc, total, pair[n]).getResult() : pair[n];
-      }
+      Value both = arith::AddFOp::create(k.b, k.loc, pair[0], pair[1]);
+      total = total ? arith::AddFOp::create(k.b, k.loc, total, both).getResult() : both;
       weights.fragments[i / 8][i / 4 % 2 * 2 + half] = packPair(k, dtype, pair[0], pair[1]);
     }
     Value &sum = online.totals[half];
     sum = fma(scalar(sum), scalar(weights.shrinks[half]), scalar(total)).value();
   }
   return weights;
+}
+
+SmallVector<Value>
+AttentionFragments::overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, SmallVector<Value> carried,
+                              llvm::function_ref<SmallVector<Value>(Value key, ArrayRef<Value>, bool seesAll)> tile) {
+  auto loop = [&](Value first, Value last, bool seesAll) {
+    carried = k.loop(first, last, k.constant(tileKeys), carried,
+                     [&](Value key, ValueRange before) { return tile(key, SmallVector<Value>(before), seesAll); });
+  };
+  if (mask) {
+    loop(from, end, false);
+    return carried;
+  }
+  Value seen = k.dim(keys);
+  if (isCausal)
+    seen = k.minimum(seen, k.add(firstRow, k.constant(1)));
+  seen = k.maximum(k.mul(k.div(seen, k.constant(tileKeys)), k.constant(tileKeys)), from);
+  loop(from, seen, true);
+  if (isCausal || !isMultipleOf(keys, tileKeys))
+    loop(seen, end, false);
+  return carried;
 }
 
 void AttentionFragments::rescale(llvm::MutableArrayRef<Value> sums, ArrayRef<Value> shrinks) {

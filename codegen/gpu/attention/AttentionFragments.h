@@ -27,9 +27,14 @@ protected:
     Fragments fragments;        // per 16 keys
     SmallVector<Value> shrinks; // factors of earlier sums, by half
   };
-  /// Turns the scores of a tile into weights. `isCut` (i1): whether some rows may not see some of the keys; null: they
-  /// may not.
-  Weights weigh(Value firstKey, ArrayRef<Value> scores, Online &, Value isCut = {});
+  /// Turns the scores of a tile into weights. `seesAll`: whether every row sees every key of the tile.
+  Weights weigh(Value firstKey, ArrayRef<Value> scores, Online &, bool seesAll);
+
+  /// Loops over tiles of keys from key `from` on, a multiple of `tileKeys`; `end` is the first key that no row sees.
+  /// Tiles of which every row from `firstRow` on sees every key come first, in a loop of their own. Branches around the
+  /// masks of one loop would not do: ptxas turns them into selects.
+  SmallVector<Value> overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, SmallVector<Value> carried,
+                               llvm::function_ref<SmallVector<Value>(Value key, ArrayRef<Value>, bool seesAll)> tile);
   void rescale(llvm::MutableArrayRef<Value> sums, ArrayRef<Value> shrinks);
 
   /// Divides the sums by the totals and stores them to shared memory, rows of `columns` elements, so that adjacent

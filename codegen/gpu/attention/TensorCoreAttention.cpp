@@ -39,9 +39,9 @@ public:
     fillKeys(k.constant(0), end);
     // The state of the rows, followed by the weighted sums of values.
     SmallVector<Value> carried = start().followedBy(SmallVector<Value>(size_t(widthMatrices * 4), number(0)));
-    carried = k.loop(k.constant(0), end, k.constant(kTile), carried, [&](Value firstKey, ValueRange before) {
-      return oneTile(firstKey, end, SmallVector<Value>(before));
-    });
+    carried =
+        overTiles(k.constant(0), end, kTile, firstRow, carried,
+                  [&](Value key, ArrayRef<Value> before, bool seesAll) { return oneTile(key, end, before, seesAll); });
     finishTile(carried);
     return {.blocks = heads * blocks, .threads = kThreads};
   }
@@ -87,7 +87,7 @@ private:
   // ---- one tile of keys
 
   /// Carried values after the keys from `firstKey` on; `end` is the first key that no row of the block may see.
-  SmallVector<Value> oneTile(Value firstKey, Value end, ArrayRef<Value> before) {
+  SmallVector<Value> oneTile(Value firstKey, Value end, ArrayRef<Value> before, bool seesAll) {
     fill(firstValueSharedRow, value, firstKey, keys, width, widthBlocks);
     endGroup();
     waitForGroups(1); // for the keys; the values may be in flight
@@ -95,7 +95,7 @@ private:
     barrier(k);
     fillKeys(k.add(firstKey, k.constant(kTile)), end);
     Online online = Online::of(before);
-    Weights weights = weigh(firstKey, scores, online);
+    Weights weights = weigh(firstKey, scores, online, seesAll);
     SmallVector<Value> sums(before.drop_front(Online::kCount));
     rescale(sums, weights.shrinks);
     waitForGroups(1); // for the values; the next keys may be in flight

@@ -142,21 +142,27 @@ private:
     // The state of the rows, weights of the last tile, weighted sums of the values of those before.
     Online online = start();
     SmallVector<Value> scores = startScores(k.constant(0));
-    Weights weights = weighTile(k.constant(0), finishProducts(k, scores), online);
+    Weights weights = weighTile(k.constant(0), finishProducts(k, scores), online, seesFirstTile());
     SmallVector<Value> carried = flat(weights.fragments);
     carried.append(size_t(widthSums), number(0));
-    carried = k.loop(k.constant(1), tiles, k.constant(1), online.followedBy(carried),
-                     [&](Value tile, ValueRange before) { return oneTile(tile, SmallVector<Value>(before)); });
+    Value end = k.mul(tiles, k.constant(tileKeys));
+    carried = overTiles(k.constant(tileKeys), end, tileKeys, k.add(firstRow, k.mul(group, k.constant(kGroupRows))),
+                        online.followedBy(carried), [&](Value firstKey, ArrayRef<Value> before, bool seesAll) {
+                          return oneTile(k.div(firstKey, k.constant(tileKeys)), before, seesAll);
+                        });
     beginProducts(k);
     SmallVector<Value> sums = startSums(k.sub(tiles, k.constant(1)), carried);
     finishTile(Online::of(carried), finishProducts(k, sums));
   }
 
-  SmallVector<Value> oneTile(Value tile, ArrayRef<Value> before) {
+  /// Whether all rows see all keys of the first tile, as far as is known.
+  bool seesFirstTile() { return !mask && !isCausal && keys.isStatic() && keys.value() >= tileKeys; }
+
+  SmallVector<Value> oneTile(Value tile, ArrayRef<Value> before, bool seesAll) {
     Online online = Online::of(before);
     Value earlier = k.sub(tile, k.constant(1));
     SmallVector<Value> scores = startScores(tile), sums = startSums(earlier, before);
-    Weights weights = weighTile(tile, finishProducts(k, scores, /*groups=*/1), online);
+    Weights weights = weighTile(tile, finishProducts(k, scores, /*groups=*/1), online, seesAll);
     sums = finishProducts(k, sums);
     release(valueSlices, earlier);
     rescale(sums, weights.shrinks);
@@ -215,17 +221,9 @@ private:
     return sums;
   }
 
-  Weights weighTile(Value tile, ArrayRef<Value> scores, Online &online) {
+  Weights weighTile(Value tile, ArrayRef<Value> scores, Online &online, bool seesAll) {
     release(keySlices, tile);
-    Value first = k.mul(tile, k.constant(tileKeys)), last = k.add(first, k.constant(tileKeys));
-    Value isCut; // some rows of the warpgroup may not see some of the keys
-    if (!mask) {
-      isCut = isBelow(k.dim(keys), last);
-      Value firstOfGroup = k.add(firstRow, k.mul(group, k.constant(kGroupRows)));
-      if (isCausal)
-        isCut = arith::OrIOp::create(k.b, k.loc, isCut, isBelow(k.add(firstOfGroup, k.constant(1)), last));
-    }
-    return weigh(first, scores, online, isCut);
+    return weigh(k.mul(tile, k.constant(tileKeys)), scores, online, seesAll);
   }
 
   /// Results take the place of the tiles, which all have been read.
