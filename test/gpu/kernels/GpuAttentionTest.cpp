@@ -79,7 +79,7 @@ TEST_CASE("Attention with many rows reads slices of a value in place", "[gpu]") 
     const int64_t width = kHeads * columns;
     Graph g;
     Graph::Value all = g.input({dtype, {rows, 3 * width}}); // as of a product with three matrices of weights
-    auto heads = [&](int64_t part) { // [heads, rows, columns]
+    auto heads = [&](int64_t part) {                        // [heads, rows, columns]
       Graph::Value x = g.apply(
           "slice", {all},
           {{"starts", Shape{0, part * width}}, {"stops", Shape{rows, (part + 1) * width}}, {"steps", Ints{1, 1}}})[0];
