@@ -63,11 +63,13 @@ AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<V
 }
 
 SmallVector<Value>
-AttentionFragments::overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, SmallVector<Value> carried,
-                              llvm::function_ref<SmallVector<Value>(Value key, ArrayRef<Value>, bool seesAll)> tile) {
+AttentionFragments::overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, int64_t blockRows,
+                              SmallVector<Value> carried,
+                              llvm::function_ref<SmallVector<Value>(const KeyTile &, ArrayRef<Value>)> body) {
   auto loop = [&](Value first, Value last, bool seesAll) {
-    carried = k.loop(first, last, k.constant(tileKeys), carried,
-                     [&](Value key, ValueRange before) { return tile(key, SmallVector<Value>(before), seesAll); });
+    carried = k.loop(first, last, k.constant(tileKeys), carried, [&](Value key, ValueRange before) {
+      return body({key, seesAll, /*isLast=*/false}, SmallVector<Value>(before));
+    });
   };
   if (mask) {
     loop(from, end, false);
@@ -78,8 +80,12 @@ AttentionFragments::overTiles(Value from, Value end, int64_t tileKeys, Value fir
     seen = k.minimum(seen, k.add(firstRow, k.constant(1)));
   seen = k.maximum(k.mul(k.div(seen, k.constant(tileKeys)), k.constant(tileKeys)), from);
   loop(from, seen, true);
-  if (isCausal || !isMultipleOf(keys, tileKeys))
+  if (!isCausal && isMultipleOf(keys, tileKeys))
+    return carried;
+  if (isCausal && tileKeys % blockRows != 0)
     loop(seen, end, false);
+  else // the end of the keys, or the diagonal of a block, cuts one tile
+    carried = k.when(isBelow(seen, end), carried, [&] { return body({seen, false, /*isLast=*/true}, carried); });
   return carried;
 }
 

@@ -30,11 +30,19 @@ protected:
   /// Turns the scores of a tile into weights. `seesAll`: whether every row sees every key of the tile.
   Weights weigh(Value firstKey, ArrayRef<Value> scores, Online &, bool seesAll);
 
+  /// A tile of keys: `seesAll` says whether every row sees all of them, `isLast` whether no tile follows, as far as is
+  /// known when code is emitted.
+  struct KeyTile {
+    Value firstKey;
+    bool seesAll, isLast;
+  };
   /// Loops over tiles of keys from key `from` on, a multiple of `tileKeys`; `end` is the first key that no row sees.
   /// Tiles of which every row from `firstRow` on sees every key come first, in a loop of their own. Branches around the
-  /// masks of one loop would not do: ptxas turns them into selects.
-  SmallVector<Value> overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, SmallVector<Value> carried,
-                               llvm::function_ref<SmallVector<Value>(Value key, ArrayRef<Value>, bool seesAll)> tile);
+  /// masks of one loop would not do: ptxas turns them into selects. The first row of a block is a multiple of
+  /// `blockRows`.
+  SmallVector<Value> overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, int64_t blockRows,
+                               SmallVector<Value> carried,
+                               llvm::function_ref<SmallVector<Value>(const KeyTile &, ArrayRef<Value>)> body);
   void rescale(llvm::MutableArrayRef<Value> sums, ArrayRef<Value> shrinks);
 
   /// Divides the sums by the totals and stores them to shared memory, rows of `columns` elements, so that adjacent

@@ -39,9 +39,8 @@ public:
     fillKeys(k.constant(0), end);
     // The state of the rows, followed by the weighted sums of values.
     SmallVector<Value> carried = start().followedBy(SmallVector<Value>(size_t(widthMatrices * 4), number(0)));
-    carried =
-        overTiles(k.constant(0), end, kTile, firstRow, carried,
-                  [&](Value key, ArrayRef<Value> before, bool seesAll) { return oneTile(key, end, before, seesAll); });
+    carried = overTiles(k.constant(0), end, kTile, firstRow, kTile, carried,
+                        [&](const KeyTile &keyTile, ArrayRef<Value> before) { return oneTile(keyTile, end, before); });
     finishTile(carried);
     return {.blocks = heads * blocks, .threads = kThreads};
   }
@@ -86,21 +85,25 @@ private:
 
   // ---- one tile of keys
 
-  /// Carried values after the keys from `firstKey` on; `end` is the first key that no row of the block may see.
-  SmallVector<Value> oneTile(Value firstKey, Value end, ArrayRef<Value> before, bool seesAll) {
-    fill(firstValueSharedRow, value, firstKey, keys, width, widthBlocks);
+  /// Carried values after a tile of keys; `end` is the first key that no row of the block may see.
+  SmallVector<Value> oneTile(const KeyTile &keyTile, Value end, ArrayRef<Value> before) {
+    fill(firstValueSharedRow, value, keyTile.firstKey, keys, width, widthBlocks);
     endGroup();
     waitForGroups(1); // for the keys; the values may be in flight
     SmallVector<Value> scores = multiplyRows(queries, tile, firstKeySharedRow, kTile);
-    barrier(k);
-    fillKeys(k.add(firstKey, k.constant(kTile)), end);
+    if (!keyTile.isLast) {
+      barrier(k);
+      fillKeys(k.add(keyTile.firstKey, k.constant(kTile)), end);
+    }
     Online online = Online::of(before);
-    Weights weights = weigh(firstKey, scores, online, seesAll);
+    Weights weights = weigh(keyTile.firstKey, scores, online, keyTile.seesAll);
     SmallVector<Value> sums(before.drop_front(Online::kCount));
     rescale(sums, weights.shrinks);
-    waitForGroups(1); // for the values; the next keys may be in flight
+    waitForGroups(keyTile.isLast ? 0 : 1); // for the values; the next keys may be in flight
     addProducts(weights.fragments, tile, firstValueSharedRow, kTile, sums);
-    barrier(k);
+    // Results are staged where the keys were, and behind them if they have more columns.
+    if (!keyTile.isLast || widthBlocks > depthBlocks)
+      barrier(k);
     return online.followedBy(sums);
   }
 

@@ -142,14 +142,15 @@ private:
     // The state of the rows, weights of the last tile, weighted sums of the values of those before.
     Online online = start();
     SmallVector<Value> scores = startScores(k.constant(0));
-    Weights weights = weighTile(k.constant(0), finishProducts(k, scores), online, seesFirstTile());
+    scores = finishProducts(k, scores);
+    release(keySlices, k.constant(0));
+    Weights weights = weigh(k.constant(0), scores, online, seesFirstTile());
     SmallVector<Value> carried = flat(weights.fragments);
     carried.append(size_t(widthSums), number(0));
     Value end = k.mul(tiles, k.constant(tileKeys));
     carried = overTiles(k.constant(tileKeys), end, tileKeys, k.add(firstRow, k.mul(group, k.constant(kGroupRows))),
-                        online.followedBy(carried), [&](Value firstKey, ArrayRef<Value> before, bool seesAll) {
-                          return oneTile(k.div(firstKey, k.constant(tileKeys)), before, seesAll);
-                        });
+                        kRows, online.followedBy(carried),
+                        [&](const KeyTile &keyTile, ArrayRef<Value> before) { return oneTile(keyTile, before); });
     beginProducts(k);
     SmallVector<Value> sums = startSums(k.sub(tiles, k.constant(1)), carried);
     finishTile(Online::of(carried), finishProducts(k, sums));
@@ -158,13 +159,17 @@ private:
   /// Whether all rows see all keys of the first tile, as far as is known.
   bool seesFirstTile() { return !mask && !isCausal && keys.isStatic() && keys.value() >= tileKeys; }
 
-  SmallVector<Value> oneTile(Value tile, ArrayRef<Value> before, bool seesAll) {
+  SmallVector<Value> oneTile(const KeyTile &keyTile, ArrayRef<Value> before) {
     Online online = Online::of(before);
-    Value earlier = k.sub(tile, k.constant(1));
+    Value tile = k.div(keyTile.firstKey, k.constant(tileKeys)), earlier = k.sub(tile, k.constant(1));
     SmallVector<Value> scores = startScores(tile), sums = startSums(earlier, before);
-    Weights weights = weighTile(tile, finishProducts(k, scores, /*groups=*/1), online, seesAll);
+    scores = finishProducts(k, scores, /*groups=*/1);
+    if (!keyTile.isLast)
+      release(keySlices, tile);
+    Weights weights = weigh(keyTile.firstKey, scores, online, keyTile.seesAll);
     sums = finishProducts(k, sums);
-    release(valueSlices, earlier);
+    if (!keyTile.isLast)
+      release(valueSlices, earlier);
     rescale(sums, weights.shrinks);
     SmallVector<Value> carried = flat(weights.fragments);
     llvm::append_range(carried, sums);
@@ -219,11 +224,6 @@ private:
     }
     commitProducts(k);
     return sums;
-  }
-
-  Weights weighTile(Value tile, ArrayRef<Value> scores, Online &online, bool seesAll) {
-    release(keySlices, tile);
-    return weigh(k.mul(tile, k.constant(tileKeys)), scores, online, seesAll);
   }
 
   /// Results take the place of the tiles, which all have been read.

@@ -109,6 +109,23 @@ void readSlice(KernelOp kernel, unsigned i) {
   kernel.getInputsMutable().assign(inputs);
 }
 
+/// Erases the ops that compute these values, and those that compute their operands, as long as nobody reads them.
+void eraseUnread(ArrayRef<Value> values) {
+  llvm::SetVector<Operation *> ops;
+  for (Value v : values)
+    if (Operation *op = v.getDefiningOp())
+      ops.insert(op);
+  while (!ops.empty()) {
+    Operation *op = ops.pop_back_val();
+    if (!isOpTriviallyDead(op))
+      continue;
+    for (Value operand : op->getOperands())
+      if (Operation *source = operand.getDefiningOp())
+        ops.insert(source);
+    op->erase();
+  }
+}
+
 struct ReadSlicesPass : impl::ReadSlicesPassBase<ReadSlicesPass> {
   void runOnOperation() override {
     SmallVector<KernelOp> kernels;
@@ -120,13 +137,7 @@ struct ReadSlicesPass : impl::ReadSlicesPassBase<ReadSlicesPass> {
       const SmallVector<Value> before(kernel.getInputs());
       for (unsigned i = unsigned(before.size()); i-- > 0;)
         readSlice(kernel, i);
-      // Copies that nobody reads any more, and views of them.
-      for (Value v : llvm::SetVector<Value>(before.begin(), before.end()))
-        for (Operation *op = v.getDefiningOp(); op && isOpTriviallyDead(op);) {
-          Operation *next = op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
-          op->erase();
-          op = next;
-        }
+      eraseUnread(before); // copies, and views of them
     }
   }
 };

@@ -311,7 +311,7 @@ void buildWarpgroupAttention(Graph &g) {
   g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
 }
 void buildAttention(Graph &g) {
-  Graph::Value q = g.input({f16, {60, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
+  Graph::Value q = g.input({f16, {60, 40}}), k = g.input({f16, {188, 40}}), v = g.input({f16, {188, 72}});
   g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
 }
 
