@@ -1,5 +1,5 @@
-// Merges neighbouring dimensions in the bodies of kernels that move elements: those that no op of the body treats
-// apart. Loops have fewer and longer dimensions then, and less arithmetic on indices.
+// Merges adjacent dimensions of the values in kernels that move elements, where no op of the body needs them
+// separately. Loops have fewer and longer dimensions then, and less arithmetic on indices.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
@@ -20,8 +20,9 @@ namespace {
 
 Shape shapeIn(Attribute attribute) { return std::get<Shape>(*fromMlir(attribute, AttrKind::Shape)); }
 
-/// The boundaries between neighbouring dimensions of the values of a body. Ops tie boundaries that are merged together
-/// or not at all, and keep others.
+/// The boundaries between adjacent dimensions of the values of a body. An op ties a boundary of an operand to one of
+/// its result if both must be merged or neither, and keeps a boundary that must not be merged. All boundaries that are
+/// tied to a kept one are kept.
 class Boundaries {
 public:
   Boundaries(Block &body, const SizeClasses &classes) : classes(classes) {
@@ -41,11 +42,11 @@ public:
   /// Whether dimensions d and d + 1 of the value become one.
   bool areMerged(Value v, size_t d) const { return ties[first.at(v) + d] != ties[count]; }
   /// Number of the dimension that dimension d is merged into.
-  size_t placeOf(Value v, size_t d) const {
-    size_t place = d;
+  size_t mergedDimension(Value v, size_t d) const {
+    size_t merged = d;
     for (size_t i = 0; i < d; ++i)
-      place -= areMerged(v, i);
-    return place;
+      merged -= areMerged(v, i);
+    return merged;
   }
   Shape mergedShape(Value v) const {
     Shape merged;
@@ -100,7 +101,8 @@ private:
         });
   }
 
-  /// Whether the op can move elements along dimensions d and d + 1 as along one: it leaves the second one as it is.
+  /// Whether the op moves elements along dimensions d and d + 1 as it would along the one that they are merged into: it
+  /// leaves dimension d + 1 whole and in order, or reverses both.
   static bool isMergeable(ConcatOp op, size_t d) { return op.getAxis() != d + 1; }
   static bool isMergeable(FlipOp op, size_t d) {
     return llvm::is_contained(op.getAxes(), int64_t(d)) == llvm::is_contained(op.getAxes(), int64_t(d + 1));
@@ -109,7 +111,8 @@ private:
     const Shape starts = shapeIn(op.getStarts()), stops = shapeIn(op.getStops()), x = shapeOf(op.getX());
     return op.getSteps()[d] == 1 && op.getSteps()[d + 1] == 1 && starts[d + 1] == Dim(0) && stops[d + 1] == x[d + 1];
   }
-  /// Amounts of zeros are multiplied by the sizes behind their dimension, which must be known.
+  /// Padding of dimension d becomes low[d] * size(d + 1) elements of the merged one, so that this size must be known.
+  /// Of the modes only a constant, and no padding between elements, can be counted in that way.
   static bool isMergeable(PadOp op, size_t d) {
     auto isPadded = [&](size_t d) { return op.getLow()[d] != 0 || op.getHigh()[d] != 0 || hasGaps(op, d); };
     if (isPadded(d + 1))
@@ -240,19 +243,19 @@ private:
     if (op->hasAttr("shape"))
       set("shape", toMlir(op->getContext(), Attr(boundaries.mergedShape(op->getResult(0)))));
     llvm::TypeSwitch<Operation *>(op)
-        .Case([&](ConcatOp op) { set("axis", b.getI64IntegerAttr(placeOf(op.getResult(), op.getAxis()))); })
-        .Case([&](TakeOp op) { set("axis", b.getI64IntegerAttr(placeOf(op.getX(), op.getAxis()))); })
+        .Case([&](ConcatOp op) { set("axis", b.getI64IntegerAttr(mergedDimension(op.getResult(), op.getAxis()))); })
+        .Case([&](TakeOp op) { set("axis", b.getI64IntegerAttr(mergedDimension(op.getX(), op.getAxis()))); })
         .Case([&](FlipOp op) {
           SmallVector<int64_t> axes;
           for (int64_t axis : op.getAxes())
-            if (int64_t place = placeOf(op.getX(), axis); !llvm::is_contained(axes, place))
+            if (int64_t place = mergedDimension(op.getX(), axis); !llvm::is_contained(axes, place))
               axes.push_back(place);
           set("axes", b.getDenseI64ArrayAttr(axes));
         })
         .Case([&](TransposeOp op) {
           SmallVector<int64_t> perm;
           for (int64_t d : op.getPerm())
-            if (int64_t place = placeOf(op.getX(), d); perm.empty() || perm.back() != place)
+            if (int64_t place = mergedDimension(op.getX(), d); perm.empty() || perm.back() != place)
               perm.push_back(place);
           set("perm", b.getDenseI64ArrayAttr(perm));
         })
@@ -268,9 +271,9 @@ private:
             set("interior", b.getDenseI64ArrayAttr(firstOfEach(op.getX(), op.getInterior())));
         });
   }
-  int64_t placeOf(Value v, size_t d) const { return int64_t(boundaries.placeOf(v, d)); }
+  int64_t mergedDimension(Value v, size_t d) const { return int64_t(boundaries.mergedDimension(v, d)); }
 
-  /// Of the merged dimensions, the number of the first one.
+  /// For each merged dimension, the entry of `all` for the first of those that it is made of.
   SmallVector<int64_t> firstOfEach(Value v, ArrayRef<int64_t> all) const {
     SmallVector<int64_t> result;
     for (auto [d, number] : llvm::enumerate(all))
@@ -278,7 +281,8 @@ private:
         result.push_back(number);
     return result;
   }
-  /// Positions in the merged dimensions, of which the first one is a position, or none, and the others are whole.
+  /// Starts or stops of a slice of the merged shape: those of the first dimension that is merged, times the sizes of
+  /// the others, which the slice takes whole.
   Shape scaled(Value v, Shape positions) const {
     const Shape sizes = shapeOf(v);
     Shape result;
@@ -289,6 +293,7 @@ private:
         result.push_back(position);
     return result;
   }
+  /// Amounts of padding of the merged shape.
   SmallVector<int64_t> scaled(Value v, ArrayRef<int64_t> amounts) const {
     SmallVector<int64_t> result;
     for (auto [d, amount] : llvm::enumerate(amounts))
@@ -305,7 +310,7 @@ private:
   llvm::MapVector<Operation *, SmallVector<NamedAttribute>> changed;
 };
 
-/// Whether dimensions matter to the loops of the kernel that elementwise ops alone would merge anyway.
+/// Whether ops of the body move elements. Loops over the iteration space of elementwise ops alone are merged anyway.
 bool movesElements(Block &body) {
   return llvm::any_of(body.without_terminator(),
                       [](Operation &op) { return isa<ConcatOp, SliceOp, PadOp, FlipOp, TransposeOp, TakeOp>(op); });

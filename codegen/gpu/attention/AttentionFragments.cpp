@@ -20,8 +20,8 @@ AttentionFragments::Online AttentionFragments::start() {
 
 AttentionFragments::Weights AttentionFragments::weigh(Value firstKey, ArrayRef<Value> scores, Online &online,
                                                       bool seesAll) {
-  // A weight is 2^(score * scale * log2(e)). The maximum is taken over the scores before they are multiplied, which is
-  // right as long as the factor is positive; a negative scale, and one that a mask is added to, is multiplied first.
+  // A weight is 2^(score * scale * log2(e)). The maximum is taken over the scores before they are scaled, which is
+  // right if the scale is positive. If it is negative, or a mask of floats is added, scores are scaled first.
   const double log2e = 1 / std::log(2.0);
   const bool addsMask = mask && isFloat(dtypeOf(mask));
   SmallVector<Value> shown(scores);
@@ -94,7 +94,8 @@ void AttentionFragments::rescale(llvm::MutableArrayRef<Value> sums, ArrayRef<Val
     sums[i] = product(sums[i], shrinks[i / 2 % kHalves]);
 }
 
-void AttentionFragments::stage(const Memory &staged, int64_t columns, const Online &online, ArrayRef<Value> sums) {
+void AttentionFragments::storeResults(const Memory &staged, int64_t columns, const Online &online,
+                                      ArrayRef<Value> sums) {
   Value sharedRow = k.mul(k.sub(ownRow, firstRow), k.constant(columns / 2)); // in pairs
   Value own = k.add(sharedRow, k.rem(lane, k.constant(4)));
   for (size_t half = 0; half < size_t(kHalves); ++half) {

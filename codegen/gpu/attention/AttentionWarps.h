@@ -1,5 +1,6 @@
 // Attention, or its gradient, on tensor cores: a warp has 16 rows of a tile, and a lane two of them, 8 apart. Products
-// are sums of matrix instructions: element 4 * n + 2 * half + i of a lane is in row 8 * half, column 8 * n + i.
+// are sums of matrix instructions: element 4 * n + 2 * half + i of a lane is in row lane / 4 + 8 * half of the warp's,
+// and in column 8 * n + 2 * (lane % 4) + i.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/gpu/attention/AttentionOperands.h"

@@ -111,7 +111,7 @@ private:
   void finishTile(ArrayRef<Value> carried) {
     const int64_t columns = widthBlocks * kBlock;
     Memory staged{tile.pointer, type, {}};
-    stage(staged, columns, Online::of(carried), carried.drop_front(Online::kCount));
+    storeResults(staged, columns, Online::of(carried), carried.drop_front(Online::kCount));
     barrier(k);
     finish(staged, columns, kTile, kThreads);
   }

@@ -231,7 +231,7 @@ private:
     meet(0);
     const int64_t columns = widthBlocks * kSharedRow + kSkewed;
     Memory staged{pool, type, {}};
-    stage(staged, columns, online, sums);
+    storeResults(staged, columns, online, sums);
     meet(1);
     finish(staged, columns, kRows, kMultiplyingThreads);
   }

@@ -1,3 +1,6 @@
+// Products and convolutions that no other family of GPU kernels accepts: large ones of f32 by FmaContraction.cpp. Of
+// the others 256 threads compute 64 rows (16 of at most 16) by 64 columns by FMA, from slices of 16 steps in shared
+// memory, in the order of the sum.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
@@ -69,11 +72,11 @@ private:
       // Adjacent threads take adjacent steps, which are channels, adjacent in memory.
       Value at = k.add(thread, k.constant(i)), row = k.div(at, k.constant(kDepth)),
             step = k.rem(at, k.constant(kDepth));
-      Value place = k.add(k.mul(step, k.constant(tileRows)), row);
+      Value stored = k.add(k.mul(step, k.constant(tileRows)), row);
       auto [element, inside] = leftAt(k.add(firstRow, row), k.add(from, step));
-      k.store(leftTile, {place}, element, 1, {});
+      k.store(leftTile, {stored}, element, 1, {});
       if (isCut)
-        k.store(*insideTile, {place}, inside, 1, {});
+        k.store(*insideTile, {stored}, inside, 1, {});
     }
     for (int64_t i = 0; i < kDepth * tileColumns; i += kThreads) {
       Value at = k.add(thread, k.constant(i));
@@ -93,7 +96,7 @@ private:
     Value at = k.rem(column, k.constant(panelWidth));
     auto [position, exists] = rightPosition(batch, k.sub(column, at), at, step);
     exists = both(exists, isBelow(column, k.dim(panelColumns)));
-    Value place = position, panel = elementIf(exists, rhs, [&] { return place; });
+    Value stored = position, panel = elementIf(exists, rhs, [&] { return stored; });
     if (!tail)
       return panel;
     Value isStep = isBelow(step, k.dim(depth)), beyond = k.sub(column, k.dim(panelColumns));
@@ -109,12 +112,12 @@ private:
     for (int64_t step = 0; step < kDepth; ++step) {
       Value right = k.load(rightTile, {k.add(threadColumn(), k.constant(step * tileColumns)), 1}, kColumns, {});
       for (int64_t r = 0; r < rowsOfThread; ++r) {
-        Value place = k.add(threadRow(), k.constant(step * tileRows + r));
-        Value x = k.broadcast(k.load(leftTile, {place}, 1, {}), kColumns);
+        Value stored = k.add(threadRow(), k.constant(step * tileRows + r));
+        Value x = k.broadcast(k.load(leftTile, {stored}, 1, {}), kColumns);
         Value next = k.multiplyAdd(sumType, x, right, sums[r]);
         // Padding is skipped rather than multiplied: 0 times infinity would be NaN.
         sums[r] =
-            isCut ? arith::SelectOp::create(k.b, k.loc, k.load(*insideTile, {place}, 1, {}), next, sums[r]).getResult()
+            isCut ? arith::SelectOp::create(k.b, k.loc, k.load(*insideTile, {stored}, 1, {}), next, sums[r]).getResult()
                   : next;
       }
     }
@@ -148,8 +151,9 @@ private:
 
 } // namespace
 
-/// Whether large tiles keep a GPU busy. They multiply padding, which is not part of a sum (0 times infinity is NaN), so
-/// there must be none.
+/// Whether emitFmaContraction() computes it: f32 with enough tiles of 128 by 128 to keep a GPU busy (symbolic sizes
+/// count as large), without a tail of columns, and without padding, which these tiles would multiply as zeros (0 times
+/// infinity is NaN).
 static bool hasLargeTiles(ContractOp op) {
   const bool isOfF32 = dtypeOf(op.getLhs()) == DType::f32 && dtypeOf(op.getRhs()) == DType::f32 && !op.getTail();
   const bool isPadded = llvm::any_of(op.getPadding(), [](int64_t n) { return n > 0; });

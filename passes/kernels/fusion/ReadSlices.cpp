@@ -1,5 +1,5 @@
-// Attention reads slices of other values in place, as of a product that computes queries, keys and values together: it
-// does not wait for kernels that copy them.
+// For GPUs alone: attention reads queries, keys and values that are slices of another value, as of one product that
+// computes all three, from that value, so that no kernel has to copy them first.
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/OpFacts.h"
@@ -22,7 +22,8 @@ bool isRowView(Operation *op) {
   return transpose ? transpose.getPerm().back() + 1 == int64_t(transpose.getPerm().size()) : isView(op);
 }
 
-/// A value that a kernel copies from a slice of its only input: the ops between the two, the last one first.
+/// A value that a kernel copies from a slice of its only input. `ops`: the slice, reshapes and transposes on the way
+/// from that input to the value, inside and outside of the kernel, the last one first.
 struct CopiedSlice {
   SmallVector<Operation *> ops;
   KernelOp copy;
@@ -59,7 +60,8 @@ bool isReadByAttention(OpOperand &use) {
   return mayBeView && llvm::all_of(user->getUses(), isReadByAttention);
 }
 
-/// Whether attention reads all rows in place. Those of several tensors it reads if it has few rows.
+/// Whether query, key and value are strided views of kernel arguments. Keys and values that are joined from several
+/// tensors count only where the family of few rows computes the attention, which alone reads them in place.
 bool areInPlace(ScaledDotProductAttentionOp op) {
   const bool isSplit = splitsKeys(op);
   return llvm::all_of(op->getOperands().take_front(3), [&](Value v) {
@@ -69,7 +71,8 @@ bool areInPlace(ScaledDotProductAttentionOp op) {
   });
 }
 
-/// Replaces input number i of a kernel by what it is a slice of; the body computes the slice.
+/// Replaces input i of a kernel, if it is a copied slice that attention alone reads, by the source of the slice, and
+/// clones the slice into the body. Changes nothing if attention could not read it in place.
 void readSlice(KernelOp kernel, unsigned i) {
   Block &body = kernel.getBody().front();
   std::optional<CopiedSlice> slice = copiedSlice(kernel.getInputs()[i]);
