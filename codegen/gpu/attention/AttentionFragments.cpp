@@ -66,26 +66,25 @@ SmallVector<Value>
 AttentionFragments::overTiles(Value from, Value end, int64_t tileKeys, Value firstRow, int64_t blockRows,
                               SmallVector<Value> carried,
                               llvm::function_ref<SmallVector<Value>(const KeyTile &, ArrayRef<Value>)> body) {
-  auto loop = [&](Value first, Value last, bool seesAll) {
+  auto loop = [&](Value first, Value last, bool seesAll, bool isLast) {
     carried = k.loop(first, last, k.constant(tileKeys), carried, [&](Value key, ValueRange before) {
-      return body({key, seesAll, /*isLast=*/false}, SmallVector<Value>(before));
+      return body({key, seesAll, isLast}, SmallVector<Value>(before));
     });
   };
   if (mask) {
-    loop(from, end, false);
+    loop(from, end, /*seesAll=*/false, /*isLast=*/false);
     return carried;
   }
   Value seen = k.dim(keys);
   if (isCausal)
     seen = k.minimum(seen, k.add(firstRow, k.constant(1)));
   seen = k.maximum(k.mul(k.div(seen, k.constant(tileKeys)), k.constant(tileKeys)), from);
-  loop(from, seen, true);
-  if (!isCausal && isMultipleOf(keys, tileKeys))
-    return carried;
-  if (isCausal && tileKeys % blockRows != 0)
-    loop(seen, end, false);
-  else // the end of the keys, or the diagonal of a block, cuts one tile
-    carried = k.when(isBelow(seen, end), carried, [&] { return body({seen, false, /*isLast=*/true}, carried); });
+  loop(from, seen, /*seesAll=*/true, /*isLast=*/false);
+  // The end of the keys cuts one tile, and so does the diagonal of a block if its rows are not more than keys of a
+  // tile. A branch instead of a loop would not do: ptxas then computes wgmma instructions one after the other.
+  const bool isOne = !isCausal || tileKeys % blockRows == 0;
+  if (isCausal || !isMultipleOf(keys, tileKeys))
+    loop(seen, end, /*seesAll=*/false, /*isLast=*/isOne);
   return carried;
 }
 

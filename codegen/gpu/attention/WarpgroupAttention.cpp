@@ -164,12 +164,12 @@ private:
     Value tile = k.div(keyTile.firstKey, k.constant(tileKeys)), earlier = k.sub(tile, k.constant(1));
     SmallVector<Value> scores = startScores(tile), sums = startSums(earlier, before);
     scores = finishProducts(k, scores, /*groups=*/1);
-    if (!keyTile.isLast)
-      release(keySlices, tile);
+    // Of the last tile nobody needs to know; but without these branches ptxas computes its products one after the
+    // other.
+    release(keySlices, tile);
     Weights weights = weigh(keyTile.firstKey, scores, online, keyTile.seesAll);
     sums = finishProducts(k, sums);
-    if (!keyTile.isLast)
-      release(valueSlices, earlier);
+    release(valueSlices, earlier);
     rescale(sums, weights.shrinks);
     SmallVector<Value> carried = flat(weights.fragments);
     llvm::append_range(carried, sums);

@@ -21,15 +21,17 @@ constexpr int kAllRegisters = 255;
 /// No kernel spills but some contractions, in bytes of a thread's memory. Products by tiles of 128 by 128 f32 results,
 /// two blocks of which fit on a multiprocessor with 128 registers for each thread, keep addresses of the next slice
 /// there; a convolution in tf32 keeps 8 bytes on sm_90a, where ptxas chooses 80 registers.
-constexpr int kSpilledByTiles = 32;
+constexpr int kSpilledByTiles = 40;
 /// The epilogue of a product of bytes by warpgroups, outside of the loop that multiplies: its sums need 128 registers.
 constexpr int kSpilledByEpilogue = 36;
+/// Attention with 256 columns by warpgroups, between the loops over tiles with and without a mask.
+constexpr int kSpilledByAttention = 52;
 
 const std::vector<std::string> kTargets{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
 
 /// Every kernel of a graph, for both architectures if no targets are given.
 void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters,
-                  std::vector<std::string> targets = kTargets, int spilledByContractions = 0) {
+                  std::vector<std::string> targets = kTargets, int spilled = 0) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return skipWithout("ptxas");
@@ -49,7 +51,8 @@ void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegis
       const size_t index = std::stoul(kernel.entry.substr(std::string("kernel").size()));
       const std::string name(program->artifact().kernels.at(index).name);
       INFO(code.target << ": " << kernel.entry << " (" << name << "): " << kernel.registers << " registers");
-      CHECK(kernel.spilledBytes <= (name.starts_with("contract") ? spilledByContractions : 0));
+      const bool maySpill = name.starts_with("contract") || name.starts_with("scaled_dot_product_attention");
+      CHECK(kernel.spilledBytes <= (maySpill ? spilled : 0));
       CHECK(kernel.registers <= mostRegisters);
       CHECK(kernel.sharedBytes <= kMostShared);
     }
@@ -58,7 +61,9 @@ void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegis
 
 } // namespace
 
-TEST_CASE("assembly: an MLP", "[gpu]") { checkKernels(trace(mlp(), {TensorSpec{f32, {Dim("batch"), 37}}}), 3); }
+TEST_CASE("assembly: an MLP", "[gpu]") {
+  checkKernels(trace(mlp(), {TensorSpec{f32, {Dim("batch"), 37}}}), 3, kMostRegisters, kTargets, kSpilledByTiles);
+}
 
 TEST_CASE("assembly: ResNet-18", "[gpu]") {
   auto net = resnet18(64);
@@ -142,7 +147,7 @@ TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
     results.push_back(scaled_dot_product_attention(x[2], x[3], x[3], x[6]));
     return results;
   };
-  checkKernels(trace(heads, specs), 7, kAllRegisters, {"cuda-sm_90a+ptx"});
+  checkKernels(trace(heads, specs), 7, kAllRegisters, {"cuda-sm_90a+ptx"}, kSpilledByAttention);
 }
 
 TEST_CASE("assembly: gradients of attention", "[gpu]") {

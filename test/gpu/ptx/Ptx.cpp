@@ -45,7 +45,8 @@ std::vector<AssembledKernel> assembled(const std::string &ptx, const std::string
   std::optional<llvm::StringRef> streams[] = {llvm::StringRef(), llvm::StringRef(log), llvm::StringRef(log)};
   const bool takes = !code && llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, streams) == 0;
   auto text = llvm::MemoryBuffer::getFile(log);
-  if (!takes || !text || (*text)->getBuffer().contains("warning"))
+  // "Potential Performance Loss": wgmma instructions run one after the other.
+  if (!takes || !text || (*text)->getBuffer().contains("warning") || (*text)->getBuffer().contains("Performance Loss"))
     throw std::runtime_error("ptxas: " + (text ? (*text)->getBuffer().str() : "fails"));
   std::vector<AssembledKernel> kernels;
   for (llvm::StringRef line : llvm::split((*text)->getBuffer(), '\n')) {
