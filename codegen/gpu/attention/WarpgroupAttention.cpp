@@ -164,8 +164,7 @@ private:
     Value tile = k.div(keyTile.firstKey, k.constant(tileKeys)), earlier = k.sub(tile, k.constant(1));
     SmallVector<Value> scores = startScores(tile), sums = startSums(earlier, before);
     scores = finishProducts(k, scores, /*groups=*/1);
-    // Of the last tile nobody needs to know; but without these branches ptxas computes its products one after the
-    // other.
+    // Nobody waits for the arrivals of the last tile, but without these branches ptxas serializes its wgmma instructions.
     release(keySlices, tile);
     Weights weights = weigh(keyTile.firstKey, scores, online, keyTile.seesAll);
     sums = finishProducts(k, sums);
