@@ -164,7 +164,8 @@ private:
     Value tile = k.div(keyTile.firstKey, k.constant(tileKeys)), earlier = k.sub(tile, k.constant(1));
     SmallVector<Value> scores = startScores(tile), sums = startSums(earlier, before);
     scores = finishProducts(k, scores, /*groups=*/1);
-    // Nobody waits for the arrivals of the last tile, but without these branches ptxas serializes its wgmma instructions.
+    // Nobody waits for the arrivals of the last tile, but without these branches ptxas serializes its wgmma
+    // instructions.
     release(keySlices, tile);
     Weights weights = weigh(keyTile.firstKey, scores, online, keyTile.seesAll);
     sums = finishProducts(k, sums);
