@@ -29,8 +29,6 @@ template <class... T> std::string listed(const T &...values) {
 Tensor weightFor(const Shape &shape, const Location &where);
 Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 
-/// x · weightᵀ + bias.
-Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
 /// Mean and biased variance of each channel of x [N, C, …].
 std::pair<Tensor, Tensor> batchStatistics(const Tensor &x);
 /// Number of values of each channel of x [N, C, …].

@@ -1,12 +1,11 @@
 // Linear and attention.
+#include "burin/functional.h"
 #include "burin/nn/init.h"
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
-#include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
-#include "frontend/trace/Trace.h"
 #include <cmath>
 #include <limits>
 
@@ -29,13 +28,6 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options, Location where) :
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
 
-Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where) {
-  // In eager code, a single op that reads the weight without a transpose; in a graph, the compiler does the same.
-  bool isNow = !Trace::active() && x.rank() > 0 && x.shape().back() == weight.shape().back();
-  Tensor product =
-      isNow ? dot_general(x, weight, {}, {}, {x.rank() - 1}, {1}, where) : matmul(x, weight.t(where), where);
-  return bias ? add(product, detail::castForProduct(*bias, where), where) : product;
-}
 Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const {
   ModuleScope inModule(*this);
   return linear(x, now, optionally(bias), where);

@@ -1,4 +1,5 @@
 #include "burin/nn/recurrent.h"
+#include "burin/functional.h"
 #include "burin/graph/loops.h"
 #include "burin/tensor/creation.h"
 #include "burin/tensor/indexing.h"

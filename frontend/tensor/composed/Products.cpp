@@ -1,5 +1,6 @@
 #include "burin/functional.h"
 #include "burin/tensor/reductions.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/composed/Composed.h"
 #include "frontend/tensor/context/AutocastScope.h"
 
@@ -99,7 +100,8 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
     throw Error(inScope(where), "linear",
                 "x is " + str(x.spec()) + ", but for the weight " + str(weight.spec()) +
                     ", which is [out, in], its last dimension must be " + in.str());
-  Tensor product = matmul(x, weight.t());
+  // In eager code, a single op that reads the weight without a transpose; in a graph, the compiler does the same.
+  Tensor product = detail::isTracing() ? matmul(x, weight.t()) : dot_general(x, weight, {}, {}, {x.rank() - 1}, {1});
   return bias && bias->defined() ? product + detail::castForProduct(*bias, where) : product;
 }
 
