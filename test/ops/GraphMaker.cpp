@@ -72,7 +72,8 @@ GraphMaker::Known GraphMaker::anyShaped() {
   for (int attempt = 0; attempt < 8; ++attempt)
     if (Known x = any(); rank(x) > 0)
       return x;
-  return known.front();
+  auto shaped = std::find_if(known.begin(), known.end(), [&](const Known &x) { return rank(x) > 0; });
+  return shaped != known.end() ? *shaped : input({f32, {newSize()}});
 }
 
 double GraphMaker::roundoff(const Known &x) {

@@ -29,8 +29,10 @@ TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 1", "[
 TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 2", "[graph]") { trySymbolicSeeds(1001, 15); }
 TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 3", "[graph]") { trySymbolicSeeds(2001, 15); }
 TEST_CASE("Random graphs that once differed with symbolic sizes", "[graph]") {
-  trySymbolicSeeds(417435, 1); // a mean over columns, of which there is one
-  trySymbolicSeeds(421326, 1); // a take along columns of [m, 16, 1]
+  trySymbolicSeeds(417435, 1);  // a mean over columns, of which there is one
+  trySymbolicSeeds(421326, 1);  // a take along columns of [m, 16, 1]
+  trySymbolicSeeds(8006138, 1); // a mean over rows and columns of x + y, where y repeats along rows
+  trySymbolicSeeds(8019686, 1); // a product with an rms_norm, in 16 bits, of one row
 }
 
 // Addresses differ between the two turns, so that an order that depends on them shows.

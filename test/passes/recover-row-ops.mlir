@@ -324,6 +324,27 @@ func.func @parameter_per_row(%x: !t, %w: !r) -> !t {
   return %2 : !t
 }
 
+// With a batch of one every value of the same shape could be a weight; in 16 bits the product would round once, not twice.
+// CHECK-LABEL: func.func @product_in_batch_of_one(
+// CHECK-NEXT: %[[N:.*]] = burin.rms_norm %arg0 {axis = 1 : i64, epsilon = 2.500000e-01 : f64}
+// CHECK: burin.mul %[[N]], %arg1
+func.func @product_in_batch_of_one(%x: tensor<1x8xf16>, %y: tensor<1x8xf16>) -> tensor<1x8xf16> {
+  %0 = burin.rms_norm %x {axis = 1 : i64, epsilon = 0.25 : f64} : (tensor<1x8xf16>) -> tensor<1x8xf16>
+  %1 = burin.mul %0, %y : (tensor<1x8xf16>, tensor<1x8xf16>) -> tensor<1x8xf16>
+  return %1 : tensor<1x8xf16>
+}
+
+// A weight, in a batch of one.
+// CHECK-LABEL: func.func @weight_in_batch_of_one(
+// CHECK-NEXT: %[[Y:.*]] = burin.rms_norm %arg0, %arg1 {axis = 1 : i64, epsilon = 2.500000e-01 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @weight_in_batch_of_one(%x: tensor<1x8xf16>, %w: tensor<8xf16>) -> tensor<1x8xf16> {
+  %0 = burin.rms_norm %x {axis = 1 : i64, epsilon = 0.25 : f64} : (tensor<1x8xf16>) -> tensor<1x8xf16>
+  %1 = burin.broadcast_to %w {shape = [1, 8]} : (tensor<8xf16>) -> tensor<1x8xf16>
+  %2 = burin.mul %0, %1 : (tensor<1x8xf16>, tensor<1x8xf16>) -> tensor<1x8xf16>
+  return %2 : tensor<1x8xf16>
+}
+
 // CHECK-LABEL: func.func @bias_before_weight(
 // CHECK: burin.layer_norm %arg0, %arg1 {
 // CHECK: burin.mul

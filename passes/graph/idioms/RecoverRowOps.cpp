@@ -149,18 +149,22 @@ template <class Op> class Norm : public OpRewritePattern<Op> {
   }
 };
 
-/// The vector that `v` broadcasts over the dimensions before the axis of `norm`, in the shape of the normalised
-/// dimensions.
+/// The value of the shape of the normalised dimensions that `v` repeats over the dimensions before them; null if there
+/// is none. One with more dimensions, of size 1, must be a constant: where the sizes before the axis are 1, every value
+/// has such a shape, and the results would not be those of a graph with symbolic sizes.
 template <class Op> Value parameterOf(Op norm, Value v, PatternRewriter &rewriter) {
   Shape rows = shapeOf(norm.getX());
   rows.erase(rows.begin(), rows.begin() + norm.getAxis());
   if (auto broadcast = v.getDefiningOp<BroadcastToOp>())
     v = broadcast.getX();
+  if (auto reshape = v.getDefiningOp<ReshapeOp>(); reshape && shapeOf(reshape.getX()) == rows)
+    v = reshape.getX();
   Shape shape = shapeOf(v);
   size_t extra = shape.size() - std::min(shape.size(), rows.size());
   auto isOne = [](const Dim &size) { return size == Dim(1); };
   if (!std::equal(shape.begin() + extra, shape.end(), rows.begin(), rows.end()) ||
-      !std::all_of(shape.begin(), shape.begin() + extra, isOne) || dtypeOf(v) != dtypeOf(norm.getX()))
+      !std::all_of(shape.begin(), shape.begin() + extra, isOne) || dtypeOf(v) != dtypeOf(norm.getX()) ||
+      (extra && !v.getDefiningOp<ConstantOp>()))
     return {};
   return GraphBuilder(rewriter, v.getLoc()).reshape(v, rows);
 }

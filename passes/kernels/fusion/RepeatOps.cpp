@@ -1,5 +1,6 @@
 #include "passes/kernels/fusion/RepeatOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/cost/KernelCost.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -14,11 +15,37 @@ constexpr size_t kMostOps = 4;         // that are computed again for one value
 constexpr int64_t kLeastBytes = 4096;  // smaller values cost little to store
 constexpr int64_t kSmallFraction = 16; // a value of this part of another's size is read at no cost beside it
 
+/// Whether the broadcast repeats elements along some, but not all, of the last dimensions, over which `row` reduces. A
+/// kernel of both cannot merge these dimensions into one, so its sums add in another order.
+bool changesOrder(BroadcastToOp broadcast, Operation *row) {
+  const Shape from = shapeOf(broadcast.getX()), to = shapeOf(broadcast.getResult());
+  const SmallVector<int64_t> axes = rowAxes(row);
+  const size_t rank = shapeOf(row->getOperand(0)).size();
+  if (to.size() != rank)
+    return true;
+  const size_t added = rank - from.size();
+  std::optional<bool> isRepeated; // of the dimensions behind d
+  for (size_t d = rank; d-- > 0;) {
+    if (to[d] == Dim(1))
+      continue;
+    if (!llvm::is_contained(axes, int64_t(d)))
+      return false;
+    const bool isOwn = d < added || from[d - added] != to[d];
+    if (isRepeated.value_or(isOwn) != isOwn)
+      return true;
+    isRepeated = isOwn;
+  }
+  return false;
+}
+
 class Repeater {
 public:
   Repeater(Block &block, OpGroups groups) : block(block), groups(groups) {}
 
   void run() {
+    for (auto [op, group] : groups.groupOf)
+      if (rowAxes(op).size() > 1)
+        rowsOf[group].push_back(op);
     SmallVector<Operation *> ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
     for (Operation *op : ops)
       if (isLight(op) && bytesOf(op->getResult(0)) >= kLeastBytes)
@@ -42,9 +69,12 @@ private:
     own = groups.groupOf.lookup(op);
     copied.clear();
     sources.clear();
+    broadcasts.clear();
     const bool isCheap = collect(op, op->getResult(0));
     llvm::sort(copied, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
-    if (!isCheap || llvm::any_of(*readers, [&](auto &reader) { return !isWorthwhile(op->getResult(0), reader.first); }))
+    if (!isCheap || movesSums(own) || llvm::any_of(*readers, [&](auto &reader) {
+          return !isWorthwhile(op->getResult(0), reader.first) || movesSums(reader.first);
+        }))
       return;
     for (auto &[group, uses] : *readers)
       copyTo(group, uses, op->getResult(0));
@@ -86,8 +116,11 @@ private:
   bool collectOperand(Value v, Value wanted) {
     Operation *op = v.getDefiningOp();
     const Kind kind = op ? groups.kindOf(op) : Kind::None;
-    if (kind == Kind::Free || kind == Kind::View)
+    if (kind == Kind::Free || kind == Kind::View) {
+      if (auto broadcast = dyn_cast<BroadcastToOp>(op))
+        broadcasts.push_back(broadcast);
       return llvm::all_of(op->getOperands(), [&](Value operand) { return collectOperand(operand, wanted); });
+    }
     auto group = groups.groupOf.find(op);
     if (group != groups.groupOf.end() && group->second == own && !isStored(op)) {
       if (isLight(op))
@@ -106,6 +139,13 @@ private:
       if (group != groups.groupOf.end())
         return group->second != own;
       return user->hasTrait<OpTrait::IsTerminator>() || isStored(user);
+    });
+  }
+
+  /// Whether sums of the group would add in another order with, or without, the copies.
+  bool movesSums(size_t group) {
+    return llvm::any_of(rowsOf.lookup(group), [&](Operation *row) {
+      return llvm::any_of(broadcasts, [&](BroadcastToOp broadcast) { return changesOrder(broadcast, row); });
     });
   }
 
@@ -142,6 +182,8 @@ private:
   size_t own = 0;                  // group of the op whose result is to be computed again
   SmallVector<Operation *> copied; // in the order of the block
   llvm::SetVector<Value> sources;
+  SmallVector<BroadcastToOp> broadcasts;                      // that the copied ops read
+  llvm::DenseMap<size_t, SmallVector<Operation *, 1>> rowsOf; // the ops of a group that reduce several dimensions
 };
 
 } // namespace
