@@ -338,11 +338,11 @@ func.func @product_in_batch_of_one(%x: tensor<1x8xf16>, %y: tensor<1x8xf16>) -> 
 // CHECK-LABEL: func.func @weight_in_batch_of_one(
 // CHECK-NEXT: %[[Y:.*]] = burin.rms_norm %arg0, %arg1 {axis = 1 : i64, epsilon = 2.500000e-01 : f64}
 // CHECK-NEXT: return %[[Y]]
-func.func @weight_in_batch_of_one(%x: tensor<1x8xf16>, %w: tensor<8xf16>) -> tensor<1x8xf16> {
-  %0 = burin.rms_norm %x {axis = 1 : i64, epsilon = 0.25 : f64} : (tensor<1x8xf16>) -> tensor<1x8xf16>
-  %1 = burin.broadcast_to %w {shape = [1, 8]} : (tensor<8xf16>) -> tensor<1x8xf16>
-  %2 = burin.mul %0, %1 : (tensor<1x8xf16>, tensor<1x8xf16>) -> tensor<1x8xf16>
-  return %2 : tensor<1x8xf16>
+func.func @weight_in_batch_of_one(%x: tensor<1x8xf32>, %w: tensor<8xf32>) -> tensor<1x8xf32> {
+  %0 = burin.rms_norm %x {axis = 1 : i64, epsilon = 0.25 : f64} : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  %1 = burin.broadcast_to %w {shape = [1, 8]} : (tensor<8xf32>) -> tensor<1x8xf32>
+  %2 = burin.mul %0, %1 : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  return %2 : tensor<1x8xf32>
 }
 
 // CHECK-LABEL: func.func @bias_before_weight(
