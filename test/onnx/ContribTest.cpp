@@ -1,4 +1,4 @@
-// Tests ops of ONNX Runtime's own domain against ONNX Runtime's results, and those that its optimiser writes also with
+// Tests ops of ONNX Runtime's own domain, and of ai.onnx.ml, against ONNX Runtime's results, with fixed and with
 // symbolic sizes. contrib/generate.py writes the cases.
 #include "burin/onnx.h"
 #include "burin/ops.h"
@@ -7,6 +7,7 @@
 #include "test/onnx/ModelWriter.h"
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 using namespace burin;
@@ -22,6 +23,8 @@ struct Kind {
 Kind kindOf(const std::string &name) {
   if (name == "float32")
     return {kFloat, DType::f32};
+  if (name == "float64")
+    return {kDouble, DType::f64};
   if (name == "int32")
     return {kInt32, DType::i32};
   if (name == "int64")
@@ -34,15 +37,26 @@ Kind kindOf(const std::string &name) {
   return {kUint8, DType::u8};
 }
 
+/// In JSON, NaN is null.
+template <class T> T number(const json &value) {
+  return value.is_null() ? std::numeric_limits<T>::quiet_NaN() : value.get<T>();
+}
+template <class T> std::vector<T> numbers(const json &list) {
+  std::vector<T> values;
+  for (const json &value : list)
+    values.push_back(number<T>(value));
+  return values;
+}
+
 Tensor tensorFrom(const json &array) {
   Shape shape;
   for (int64_t size : array["shape"])
     shape.push_back(size);
-  return from_vector(array["values"].get<std::vector<double>>(), shape).to(kindOf(array["type"]).dtype);
+  return from_vector(numbers<double>(array["values"]), shape).to(kindOf(array["type"]).dtype);
 }
 
 template <class T> Bytes rawOf(const json &array) {
-  std::vector<T> values = array["values"].get<std::vector<T>>();
+  std::vector<T> values = numbers<T>(array["values"]);
   return Bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
 }
 /// Two numbers per byte, the first one in the low bits.
@@ -55,12 +69,13 @@ Bytes pairsOf(const json &array) {
 }
 Bytes initializerFrom(const Bytes &name, const json &array) {
   std::string type = array["type"];
-  Bytes raw = type == "float32" ? rawOf<float>(array)
-              : type == "int32" ? rawOf<int32_t>(array)
-              : type == "int64" ? rawOf<int64_t>(array)
-              : type == "int8"  ? rawOf<int8_t>(array)
-              : type == "uint4" ? pairsOf(array)
-                                : rawOf<uint8_t>(array);
+  Bytes raw = type == "float32"   ? rawOf<float>(array)
+              : type == "float64" ? rawOf<double>(array)
+              : type == "int32"   ? rawOf<int32_t>(array)
+              : type == "int64"   ? rawOf<int64_t>(array)
+              : type == "int8"    ? rawOf<int8_t>(array)
+              : type == "uint4"   ? pairsOf(array)
+                                  : rawOf<uint8_t>(array);
   return tensorHead(name, kindOf(type).onnx, array["shape"]).add(9, raw);
 }
 
@@ -69,13 +84,23 @@ Bytes attributeFrom(const Bytes &name, const json &value) {
     return attribute(name, value.get<std::string>().c_str());
   if (value.is_number_integer())
     return attribute(name, value.get<int64_t>());
-  if (value.is_number())
-    return attribute(name, value.get<double>());
-  bool areFloats = !value.empty() && value[0].is_number_float();
+  if (value.is_number() || value.is_null())
+    return attribute(name, number<double>(value));
   Message message;
-  message.add(1, name).add(20, areFloats ? 6 : 7);
-  for (const json &element : value)
-    areFloats ? message.addFloat(7, element.get<float>()) : message.add(8, element.get<int64_t>());
+  message.add(1, name);
+  if (value.is_object())
+    return message.add(20, 4).add(5, initializerFrom("", value));
+  const bool areStrings = !value.empty() && value[0].is_string(),
+             areFloats = !value.empty() && value[0].is_number_float();
+  message.add(20, areStrings ? 8 : areFloats ? 6 : 7);
+  for (const json &element : value) {
+    if (areStrings)
+      message.add(9, element.get<std::string>());
+    else if (areFloats)
+      message.addFloat(7, number<float>(element));
+    else
+      message.add(8, element.get<int64_t>());
+  }
   return message;
 }
 
@@ -125,7 +150,7 @@ void compare(const Tensor &result, const json &expected, double tolerance) {
   for (int64_t size : expected["shape"])
     shape.push_back(size);
   REQUIRE(result.shape() == shape);
-  std::vector<double> got = result.to_vector<double>(), want = expected["values"].get<std::vector<double>>();
+  std::vector<double> got = result.to_vector<double>(), want = numbers<double>(expected["values"]);
   REQUIRE(got.size() == want.size());
   bool isQuantized = expected["type"] == "uint8" || expected["type"] == "int8"; // may differ by one quantization step
   double largest = 1;
@@ -167,3 +192,4 @@ TEST_CASE("fused ops agree with ONNX Runtime") { run("fused"); }
 TEST_CASE("normalisations of sums agree with ONNX Runtime") { run("skipnorm"); }
 TEST_CASE("attention ops agree with ONNX Runtime") { run("attention"); }
 TEST_CASE("quantized ops agree with ONNX Runtime") { run("quantized"); }
+TEST_CASE("classical models agree with ONNX Runtime") { run("ml"); }

@@ -156,7 +156,7 @@ struct ModelText {
     message.add(1, int64_t(10)).add(7, graph());
     for (const Bytes &function : functions)
       message.add(25, function);
-    for (const Bytes &domain : {"local", "ai.onnx.preview.training", "com.microsoft"})
+    for (const Bytes &domain : {"local", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft"})
       message.add(8, Message().add(1, domain).add(2, int64_t(1)));
     return message.add(8, Message().add(1, Bytes()).add(2, opset));
   }

@@ -322,7 +322,8 @@ static TensorSpec computedSpec(const Value &value) {
 /// Checks the declared element type of every value. The declared shape of inner values is ignored, because tools that
 /// change models often leave it outdated.
 void Importer::checkType(const ValueInfo &declared, const Value &value, const Location &where) const {
-  if (declared.kind != ValueInfo::Kind::Tensor || !value.defined() || value.sequence)
+  if (declared.kind != ValueInfo::Kind::Tensor || !value.defined() || value.sequence ||
+      (declared.elementType == DataType::String && value.narrow == DataType::String))
     return;
   DType dtype = computedSpec(value).dtype;
   if (declared.elementType != DataType::Undefined && dtypeOf(declared.elementType) != dtype)

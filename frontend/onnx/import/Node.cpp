@@ -96,6 +96,8 @@ Tensor Node::operator[](size_t input) const {
   const Value &found = value(input);
   if (found.sequence)
     fail("its input " + std::to_string(input) + " is a sequence, not a tensor");
+  if (found.narrow == DataType::String)
+    unsupported("strings");
   return tensorOf(found);
 }
 
@@ -445,8 +447,10 @@ const OpEntry *findOp(std::string_view domain, std::string_view name) {
                         controlOps(),
                         einsumOps(),
                         elementwiseOps(),
+                        featureOps(),
                         fusedOps(),
                         indexOps(),
+                        linearOps(),
                         loopOps(),
                         neuralOps(),
                         quantizedOps(),
@@ -459,7 +463,9 @@ const OpEntry *findOp(std::string_view domain, std::string_view name) {
                         shapeOps(),
                         signalOps(),
                         skipNormOps(),
-                        trainingOps()})
+                        trainingOps(),
+                        treeOps(),
+                        vectorMachineOps()})
       for (const OpEntry &entry : family)
         table[{entry.domain, entry.name}] = entry;
     return table;

@@ -232,8 +232,10 @@ std::span<const OpEntry> contribQuantizedOps();
 std::span<const OpEntry> controlOps();
 std::span<const OpEntry> einsumOps();
 std::span<const OpEntry> elementwiseOps();
+std::span<const OpEntry> featureOps();
 std::span<const OpEntry> fusedOps();
 std::span<const OpEntry> indexOps();
+std::span<const OpEntry> linearOps();
 std::span<const OpEntry> loopOps();
 std::span<const OpEntry> neuralOps();
 std::span<const OpEntry> quantizedOps();
@@ -247,5 +249,7 @@ std::span<const OpEntry> shapeOps();
 std::span<const OpEntry> signalOps();
 std::span<const OpEntry> skipNormOps();
 std::span<const OpEntry> trainingOps();
+std::span<const OpEntry> treeOps();
+std::span<const OpEntry> vectorMachineOps();
 
 } // namespace burin::onnx

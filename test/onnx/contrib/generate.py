@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the cases of ContribTest.cpp: nodes of the domain com.microsoft with inputs, and ONNX Runtime's results.
+"""Writes the cases of ContribTest.cpp: nodes of the domains com.microsoft and ai.onnx.ml with inputs, and ONNX Runtime's
+results.
 
     .build/peers/bin/python test/onnx/contrib/generate.py
 
@@ -13,6 +14,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper
+
+import ml_cases
 
 DOMAIN = "com.microsoft"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,11 +47,30 @@ def ofFourBits(array):
 def arrayJson(array):
     if str(array.dtype) == "uint4":
         return {"type": "uint4", "shape": list(array.shape), "values": array.astype(int).ravel().tolist()}
-    values = [float(f"{v:.7g}") for v in array.ravel().tolist()] if array.dtype.kind == "f" else array.ravel().tolist()
+    number = lambda v: None if math.isnan(v) else float(f"{v:.7g}")
+    values = [*map(number, array.ravel().tolist())] if array.dtype.kind == "f" else array.ravel().tolist()
     return {"type": str(array.dtype), "shape": list(array.shape), "values": values}
 
 
-def run(op, inputs, outputs, attributes, domain):
+def attributeJson(value):
+    if isinstance(value, TensorProto):
+        return arrayJson(onnx.numpy_helper.to_array(value))
+    if isinstance(value, list):
+        return [attributeJson(v) for v in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def tensorFrom(result, attributes):
+    """Burin's representation of labels that are strings, and of the result of a ZipMap."""
+    if isinstance(result, list):
+        labels = attributes["classlabels_int64s"]
+        return np.array([[row[label] for label in labels] for row in result], np.float32)
+    if result.dtype.kind in "OU":
+        return np.array([attributes["classlabels_strings"].index(label) for label in result])
+    return result
+
+
+def run(op, inputs, outputs, attributes, domain, version):
     """Returns the named outputs of ONNX Runtime; the name "" omits an output."""
     arrays = [getattr(x, "array", x) for x in inputs]
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(arrays)]
@@ -61,7 +83,8 @@ def run(op, inputs, outputs, attributes, domain):
         [helper.make_empty_tensor_value_info(name) for name in outputs if name],
         [onnx.numpy_helper.from_array(x.array, n) for n, x in zip(names, inputs) if isinstance(x, Constant)])
     model = helper.make_model(graph, ir_version=10,
-                              opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)])
+                              opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1),
+                                             helper.make_opsetid(ml_cases.DOMAIN, version)])
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -70,9 +93,9 @@ def run(op, inputs, outputs, attributes, domain):
     return session.run([name for name in outputs if name], fed)
 
 
-def case(op, inputs, outputs=("y",), domain=DOMAIN, name="", tolerance=1e-5, **attributes):
+def case(op, inputs, outputs=("y",), domain=DOMAIN, name="", tolerance=1e-5, version=3, **attributes):
     try:
-        results = run(op, inputs, list(outputs), attributes, domain)
+        results = run(op, inputs, list(outputs), attributes, domain, version)
     except Exception as problem:
         print(f"NOT WRITTEN: {name or op}: {str(problem)[:300]}")
         return None
@@ -82,8 +105,10 @@ def case(op, inputs, outputs=("y",), domain=DOMAIN, name="", tolerance=1e-5, **a
             described.append(None)
         else:
             described.append(arrayJson(getattr(x, "array", x)) | ({"constant": True} if isinstance(x, Constant) else {}))
-    return {"op": op, "name": name or op, "domain": domain, "attributes": attributes, "inputs": described,
-            "outputs": list(outputs), "expected": [arrayJson(r) for r in results], "tolerance": tolerance}
+    return {"op": op, "name": name or op, "domain": domain,
+            "attributes": {key: attributeJson(value) for key, value in attributes.items()}, "inputs": described,
+            "outputs": list(outputs), "expected": [arrayJson(tensorFrom(r, attributes)) for r in results],
+            "tolerance": tolerance}
 
 
 def computed(op, inputs, result, name="", **attributes):
@@ -289,3 +314,4 @@ if __name__ == "__main__":
     write("skipnorm", list(skipNorm()))
     write("attention", list(attention()))
     write("quantized", list(quantized()))
+    write("ml", list(ml_cases.cases(case)))

@@ -1,6 +1,6 @@
 // Quantised ops that are not in the standard (domain com.microsoft). All except products dequantise their inputs,
 // compute in floats, and quantise their output.
-#include "frontend/onnx/import/contrib/Contrib.h"
+#include "frontend/onnx/import/domains/contrib/Contrib.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 
 namespace burin::onnx {

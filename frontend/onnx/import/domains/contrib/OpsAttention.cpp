@@ -1,6 +1,6 @@
 // The attention ops of the domain com.microsoft. A padding mask adds `mask_filter_value` (-10000) to the scores of
 // masked keys; causal masks exclude keys completely.
-#include "frontend/onnx/import/contrib/Contrib.h"
+#include "frontend/onnx/import/domains/contrib/Contrib.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include <cmath>
 

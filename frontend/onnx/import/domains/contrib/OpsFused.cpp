@@ -2,7 +2,7 @@
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 #include "burin/tensor/math/linalg.h"
 #include "frontend/onnx/import/Node.h"
-#include "frontend/onnx/import/contrib/Contrib.h"
+#include "frontend/onnx/import/domains/contrib/Contrib.h"
 #include <algorithm>
 
 namespace burin::onnx {

@@ -1,5 +1,5 @@
 // Normalisation of a sum, and the embedding layer of BERT (domain com.microsoft).
-#include "frontend/onnx/import/contrib/Contrib.h"
+#include "frontend/onnx/import/domains/contrib/Contrib.h"
 
 namespace burin::onnx {
 
