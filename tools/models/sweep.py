@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compiles many small architectures as PyTorch's two exporters write them, with every size dynamic, and again as ONNX
-Runtime's offline optimiser rewrites them; the models of catalog.py likewise; and the models in packages of PyPI
-(packages.py). Compares results with ONNX Runtime at three combinations of sizes each. Run by `tools/dev models
---sweep`.
+Runtime's offline optimiser rewrites them; the models of catalog.py likewise; the models in packages of PyPI
+(packages.py); and estimators of scikit-learn and LightGBM (classical.py). Compares results with ONNX Runtime at three
+combinations of sizes each. Run by `tools/dev models --sweep`.
 
 Every variant of every model ends in one state, and all are counted:
   agrees     at all sizes that ONNX Runtime runs
@@ -153,8 +153,9 @@ def checkVariants(options, name):
     folder = options.data / name
     states = States(options, folder)
     if isPackaged(name):
-        from sweeps import packages
-        return states.set("file", packages.check(options, name))
+        from sweeps import classical, packages
+        source = classical if name.startswith(classical.PREFIX) else packages
+        return states.set("file", source.check(options, name))
     model = find(name)
     inputs, rule = inputsOf(model), Rule(model.tolerance, chooses=model.chooses, exact=exactOf(model))
     for variant in VARIANTS:
@@ -256,7 +257,7 @@ def exported(options, name):
 
 
 def main():
-    from sweeps import packages
+    from sweeps import classical, packages
     options = parse()
     if options.export:
         return exportAll(options.export, options.data / options.export)
@@ -269,7 +270,7 @@ def main():
     options.identity = identity(options.build)
     if options.check:
         return checkVariants(options, options.check)
-    names += [name for name in packages.download() if wanted(name)]
+    names += [name for name in [*packages.download(), *classical.names()] if wanted(name)]
     kept = lambda options, name: States(options, options.data / name).values
     all_ = inTurn(options, kept if options.kept else checkModel, names)
     if options.docs:

@@ -13,7 +13,8 @@ ONNX Runtime at three combinations of sizes each. The files are:
   opsets 11, 13 and 17 (*old11*, *old13*, *old17*) and by its dynamo exporter (*new*);
 - each of these rewritten by ONNX Runtime's offline optimiser at level *extended*, which introduces ONNX Runtime's own
   operators (*+ort*);
-- trained models from PyPI packages (*file*).
+- trained models from PyPI packages (*file*);
+- estimators of scikit-learn and LightGBM, fitted to small data sets, as skl2onnx and onnxmltools export them (*file*).
 
 | state | meaning |
 |---|---|
