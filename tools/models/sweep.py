@@ -10,7 +10,7 @@ Every variant of every model ends in one state, and all are counted:
   REFUSED    burin compile fails
   TOO SLOW   burin compile takes more than a minute
   CRASHED    the comparing process died or hung
-  export     PyTorch's exporter fails: no file
+  export     the exporter fails: no file
   peer       ONNX Runtime does not load the file, or runs it at none of the sizes
 The exit code is 1 if any variant is in a state in capital letters. States are stored with the build of burin that they
 were measured with, so that an interrupted sweep can continue."""

@@ -94,7 +94,8 @@ def exported(estimator, features):
                                             zipmap=False, target_opset=15)
     import skl2onnx
     from sklearn.base import is_classifier
-    options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
+    givesMaps = is_classifier(estimator) and "linearsvc" not in getattr(estimator, "named_steps", {})
+    options = {id(estimator): {"zipmap": False}} if givesMaps else None
     return skl2onnx.to_onnx(estimator, features[:1].astype(numpy.float32), options=options,
                             target_opset={"": 17, "ai.onnx.ml": 3})
 

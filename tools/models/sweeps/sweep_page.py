@@ -23,7 +23,7 @@ ONNX Runtime at three combinations of sizes each. The files are:
 | REFUSED | `burin compile` reports an error |
 | TOO SLOW | `burin compile` takes more than a minute |
 | CRASHED | the process that compiles and compares crashed or hung |
-| export | PyTorch's exporter fails |
+| export | the exporter fails |
 | peer | ONNX Runtime does not load the file, or cannot run it at any of the sizes |
 """
 
