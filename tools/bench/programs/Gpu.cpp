@@ -94,6 +94,7 @@ struct Benchmark {
 const Benchmark kBenchmarks[] = {
     {"resnet50-1", [] { timeModel("resnet50-1", bench::resnet50(1, f16)); }},
     {"resnet50-64", [] { timeModel("resnet50-64", bench::resnet50(64, f16)); }},
+    {"resnet50-256", [] { timeModel("resnet50-256", bench::resnet50(256, f16)); }},
     {"bert", [] { timeModel("bert", bench::bert({12, 768}, 1, 128, f16)); }},
     {"gpt2", [] { timeModel("gpt2", bench::gpt2Decode(512, bf16)); }},
     {"eager", timeEagerCalls},
