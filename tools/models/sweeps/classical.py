@@ -34,7 +34,7 @@ def estimators():
         ("linear-2-targets", linear_model.Ridge(), two),
         ("lasso", linear_model.Lasso(), diabetes),
         ("sgd", scaled(linear_model.SGDClassifier(**random)), flowers),
-        ("linear-svc", scaled(svm.LinearSVC(**random)), flowers),
+        ("linear-svc", svm.LinearSVC(**random), flowers),
         ("tree", tree.DecisionTreeClassifier(**random), flowers),
         ("tree-regressor", tree.DecisionTreeRegressor(**random), diabetes),
         ("tree-2-targets", tree.DecisionTreeRegressor(**random), two),
@@ -94,7 +94,7 @@ def exported(estimator, features):
                                             zipmap=False, target_opset=15)
     import skl2onnx
     from sklearn.base import is_classifier
-    givesMaps = is_classifier(estimator) and "linearsvc" not in getattr(estimator, "named_steps", {})
+    givesMaps = is_classifier(estimator) and type(estimator).__name__ != "LinearSVC"
     options = {id(estimator): {"zipmap": False}} if givesMaps else None
     return skl2onnx.to_onnx(estimator, features[:1].astype(numpy.float32), options=options,
                             target_opset={"": 17, "ai.onnx.ml": 3})
