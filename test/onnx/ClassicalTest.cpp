@@ -99,6 +99,12 @@ TEST_CASE("trees that are not well formed are errors") {
   CHECK(contains(problem("base_values", floats("base_values", {1, 2})), "2 base_values for 1 scores"));
   CHECK(contains(problem("aggregate_function", attribute("aggregate_function", "MEDIAN")), "\"MEDIAN\""));
   CHECK(contains(problemOf("TreeEnsembleClassifier", tree("class")), "needs one of the attributes"));
+  const Bytes none = floatTensor("", {0}, {});
+  CHECK(contains(problemOf("TreeEnsemble", {{"roots", attribute("tree_roots", {0})},
+                                            {"modes", tensorAttribute("nodes_modes", none)},
+                                            {"splits", tensorAttribute("nodes_splits", none)},
+                                            {"weights", tensorAttribute("leaf_weights", none)}}),
+                 "it has no trees"));
 }
 
 TEST_CASE("attributes of other classical models must fit, too") {

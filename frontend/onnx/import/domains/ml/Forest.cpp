@@ -220,7 +220,7 @@ ForestScores run(Node &n, Forest forest, const Tensor &features, Aggregate aggre
     else
       canonicalize(n, node, features.dtype());
   }
-  if (forest.roots.empty())
+  if (forest.roots.empty() || forest.nodes.empty())
     n.fail("it has no trees");
   constexpr size_t kAlwaysFits = size_t(1) << 22, kMostPerVote = 64; // elements of tables for each node and target
   if (size_t(forest.targets) > std::max(kAlwaysFits, votes * kMostPerVote) / forest.nodes.size())
