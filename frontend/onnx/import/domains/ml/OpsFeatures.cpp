@@ -100,7 +100,7 @@ Tensor defaultOf(Node &n, DType dtype) {
   if (n.hasAttribute("default_tensor"))
     return reshape(n.attributeTensor("default_tensor"), {}).to(dtype);
   return isFloat(dtype) ? full({}, n.attribute("default_float", -0.0), dtype)
-                        : full({}, double(n.attribute("default_int64", int64_t(-1))), dtype);
+                        : reshape(from_vector(Ints{n.attribute("default_int64", int64_t(-1))}), {}).to(dtype);
 }
 
 /// The first key that equals an element decides.

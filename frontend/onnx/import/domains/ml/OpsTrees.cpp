@@ -12,17 +12,15 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Ints integersOf(Node &n, const std::string &attribute, size_t count) {
-  Ints numbers = n.attribute(attribute, Ints());
-  if (numbers.size() != count)
-    n.fail("its attribute " + quoted(attribute) + " has " + std::to_string(numbers.size()) + " elements instead of " +
-           std::to_string(count));
-  return numbers;
-}
-void requireCount(Node &n, const char *attribute, size_t given, size_t expected) {
+void requireCount(Node &n, const std::string &attribute, size_t given, size_t expected) {
   if (given != expected)
     n.fail("its attribute " + quoted(attribute) + " has " + std::to_string(given) + " elements instead of " +
            std::to_string(expected));
+}
+Ints integersOf(Node &n, const std::string &attribute, size_t count) {
+  Ints numbers = n.attribute(attribute, Ints());
+  requireCount(n, attribute, numbers.size(), count);
+  return numbers;
 }
 
 /// The trees of a TreeEnsembleRegressor or TreeEnsembleClassifier, whose votes are attributes of this prefix. The
