@@ -268,6 +268,13 @@ std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpa
   return reads;
 }
 
+int interleavedDimension(Block &body, const IterationSpace &a) {
+  for (auto op : body.getOps<TransposeOp>())
+    if (int d = a.contains(op.getResult()) ? contiguousDimension(op, a) : -1; d >= 0 && !isLong(a.space[d]))
+      return d;
+  return -1;
+}
+
 llvm::SmallVector<TakeOp> takesOfColumns(Block &body, const IterationSpace &a) {
   if (!isElementwiseOverRows(body, a) || !isLong(a.space.back()))
     return {};

@@ -67,6 +67,10 @@ struct TransposedReads {
 /// nullopt if there are none, or if the two dimensions are too short for transposes in registers.
 std::optional<TransposedReads> transposedReadsOf(mlir::Block &body, const IterationSpace &);
 
+/// A dimension of an elementwise kernel's space along which a transposed operand is contiguous, but which is too short
+/// for transposes in registers: rows that are neighbours along it read the same cache lines. -1 if there is none.
+int interleavedDimension(mlir::Block &body, const IterationSpace &);
+
 /// The takes of an elementwise kernel whose indices run along the last dimension of its space, as those of a resize
 /// along columns: every row reads at the same positions. Empty for other kernels.
 llvm::SmallVector<ir::TakeOp> takesOfColumns(mlir::Block &body, const IterationSpace &);

@@ -220,6 +220,25 @@ TEST_CASE("Elementwise work on transposed operands gives the bits of the interpr
   }
 }
 
+TEST_CASE("Deinterleaved operands give the bits of the interpreter") {
+  const DType type = GENERATE(DType::f32, DType::f16, DType::u8);
+  const bool isSymbolic = GENERATE(false, true);
+  const Ints sizes = GENERATE(Ints{1, 2500, 3}, Ints{3, 1100, 2}, Ints{2, 5, 4}, Ints{2, 70, 1});
+  const Dim images = isSymbolic ? Dim("i") : Dim(sizes[0]), pixels = isSymbolic ? Dim("p") : Dim(sizes[1]);
+  Random random{uint64_t(sizes[1])};
+  { // channels first, with another operand; rows of several tasks
+    Graph g;
+    Graph::Value x = g.input({type, {images, pixels, sizes[2]}}), y = g.input({type, {images, sizes[2], pixels}});
+    g.output(g.apply("maximum", {g.apply("transpose", {x}, {{"perm", Ints{0, 2, 1}}})[0], y})[0]);
+    checkBits(g, {randomTensor(type, sizes, {-3, 3}, Mood::Plain, random),
+                  randomTensor(type, {sizes[0], sizes[2], sizes[1]}, {-3, 3}, Mood::Plain, random)});
+  }
+  Graph g; // space to depth
+  Graph::Value x = g.input({type, {images, 2, pixels, sizes[2]}});
+  g.output(g.apply("transpose", {x}, {{"perm", Ints{1, 3, 0, 2}}})[0]);
+  checkBits(g, {randomTensor(type, {sizes[0], 2, sizes[1], sizes[2]}, {-3, 3}, Mood::Plain, random)});
+}
+
 TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
   // Rows of the result of 1 to 50 elements, inside, at both ends and across.
   const DType type = GENERATE(DType::f32, DType::f16, DType::u8, DType::f64);

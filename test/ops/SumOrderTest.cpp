@@ -70,6 +70,30 @@ TEST_CASE("A sum over columns has the bits of fixed sizes when there is one colu
   compareSums({5, 70, n}, {1}, {"n"}, {1}, DType::bf16);
 }
 
+TEST_CASE("Sums over the rows of a wide matrix add row by row", "[sums]") {
+  const int64_t columns = GENERATE(257, 512, 1010), rows = GENERATE(0, 1, 63, 65, 128, 200);
+  Graph graph;
+  Graph::Value x = graph.input({DType::f32, {Dim("m"), Dim("n")}});
+  const Attrs attrs{{"axes", Ints{0}}, {"keepdims", false}};
+  graph.output(graph.apply("reduce_sum", {x}, attrs)[0]);
+  graph.output(graph.apply("relu", graph.apply("reduce_sum", graph.apply("neg", {x}), attrs))[0]);
+  Random random(3);
+  ir::RefTensor values = randomTensor(DType::f32, {rows, columns}, {-2, 2}, Mood::Plain, random);
+  std::vector<float> sums(size_t(columns), 0);
+  for (int64_t i = 0; i < rows * columns; ++i)
+    sums[size_t(i % columns)] += float(values.reals()[size_t(i)]);
+  for (const std::string &target : cpuTargets())
+    for (Graph *form : {&graph, static_cast<Graph *>(nullptr)}) {
+      INFO(rows << " rows of " << columns << ", " << (form ? "symbolic" : "fixed") << " sizes for " << target);
+      Tensors got = form ? form->compile(target)->run({values})
+                         : graph.fixed({{"m", rows}, {"n", columns}}).compile(target)->run({values});
+      for (size_t i = 0; i < sums.size(); ++i) {
+        REQUIRE(float(got[0].reals()[i]) == sums[i]);
+        REQUIRE(float(got[1].reals()[i]) == std::max(-sums[i], 0.0f));
+      }
+    }
+}
+
 TEST_CASE("Sums over several dimensions have the bits of fixed sizes when others are 1", "[sums]") {
   const Dim n("n"), m("m");
   compareSums({7, n, 41, m}, {0, 2}, {"n", "m"}, {1, 2});

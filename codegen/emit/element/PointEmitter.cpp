@@ -29,7 +29,7 @@ Value PointEmitter::bound(Value v) {
 Value PointEmitter::at(Value v) {
   if (Value found = bound(v))
     return found;
-  if (auto memory = e.memoryOf(v)) {
+  if (auto memory = e.memoryOf(passes::skipReshapes(v))) {
     // Loaded once: a result may share this memory and be stored at this point before another result is computed.
     Index from = position(v, point);
     prefetch(v, *memory, from);

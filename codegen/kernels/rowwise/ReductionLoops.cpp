@@ -24,19 +24,65 @@ Value ReductionLoops::tailMask(Value from, const Dim &size) {
   return k.below(from, k.maskBound(size, narrowest), vectorWidth);
 }
 
-void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
-  SmallVector<Reducer> reducers;
+std::vector<Reducer> ReductionLoops::reducersOf(ArrayRef<Operation *> level) {
+  std::vector<Reducer> reducers;
   for (Operation *op : level)
     reducers.emplace_back(k, op);
-  int64_t copies = lanesReduce ? kUnroll : 1;
-  int64_t width = lanesReduce ? vectorWidth : k.width;
-  // Accumulators by copy, then row, then reducer.
-  SmallVector<Value> init;
-  for (int64_t c = 0; c < copies; ++c)
+  return reducers;
+}
+
+void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
+  std::vector<Reducer> reducers = reducersOf(level);
+  finish(reducers, accumulate(level, reducers, identities(reducers)));
+}
+
+void ReductionLoops::eachStrip(const Dim &columns, llvm::function_ref<void()> body) {
+  constexpr int64_t kStripRows = 64; // 8 to 128 are alike on a Granite Rapids
+  auto isKept = [&](Operation *op) { return Reducer(k, op).isSumOfF32(); };
+  if (reduced.size() != 1 || levels.size() != 1 || !llvm::all_of(levels[0], isKept) ||
+      upperBound(space[reduced[0]]).value_or(INT64_MAX) <= kStripRows)
+    return body();
+  scratchBytes = (columns + Dim(vectorWidth)) * Dim(int64_t(levels[0].size()) * 4); // the last vector may be masked
+  Value rows = k.dim(space[reduced[0]]), height = k.constant(kStripRows);
+  k.loop(k.constant(0), k.maximum(rows, k.constant(1)), height, [&](Value from) { // sums of no rows are stored, too
+    Value to = k.minimum(k.add(from, height), rows);
+    strip = {from, to, k.compare(arith::CmpIPredicate::ne, from, k.constant(0)),
+             k.compare(arith::CmpIPredicate::eq, to, rows)};
+    e.scoped(body);
+  });
+  strip.reset();
+}
+
+void ReductionLoops::reduceStrip(ArrayRef<Operation *> level, llvm::function_ref<void()> then) {
+  std::vector<Reducer> reducers = reducersOf(level);
+  Value first = k.mul(rows[0].p.point[parallel.back()].base, k.constant(int64_t(reducers.size())));
+  const Memory memory{k.scratch, DType::f32, {}};
+  auto place = [&](size_t i) { return Index{k.add(first, k.constant(int64_t(i) * k.width)), k.width > 1 ? 1 : 0}; };
+  SmallVector<Value> sums;
+  for (size_t i = 0; i < rows.size() * reducers.size(); ++i) // zeros before the first strip
+    sums.push_back(k.load(memory, place(i), k.width, k.broadcast(strip->isLater, k.width)));
+  sums = accumulate(level, reducers, sums);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    k.store(memory, place(i), sum, k.width, {});
+  k.when(strip->isLast, [&] {
+    finish(reducers, sums);
+    then();
+  });
+}
+
+/// Accumulators over no elements: by copy, then row, then reducer.
+SmallVector<Value> ReductionLoops::identities(std::vector<Reducer> &reducers) {
+  SmallVector<Value> result;
+  for (int64_t c = 0; c < (lanesReduce ? kUnroll : 1); ++c)
     for (size_t row = 0; row < rows.size(); ++row)
       for (Reducer &r : reducers)
-        llvm::append_range(init, r.identity(width));
-  size_t perCopy = init.size() / copies;
+        llvm::append_range(result, r.identity(lanesReduce ? vectorWidth : k.width));
+  return result;
+}
+
+SmallVector<Value> ReductionLoops::accumulate(ArrayRef<Operation *> level, std::vector<Reducer> &reducers,
+                                              SmallVector<Value> init) {
+  size_t perCopy = init.size() / (lanesReduce ? kUnroll : 1);
   auto step = [&](ArrayRef<Value> carried, int64_t copy) {
     SmallVector<Value> next(carried);
     size_t at = copy * perCopy;
@@ -52,7 +98,13 @@ void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
     }
     return next;
   };
-  SmallVector<Value> sums = walkLevel(level, init, step);
+  return walkLevel(level, init, step);
+}
+
+/// Binds the results of the reductions.
+void ReductionLoops::finish(std::vector<Reducer> &reducers, ArrayRef<Value> sums) {
+  const int64_t copies = lanesReduce ? kUnroll : 1;
+  size_t perCopy = sums.size() / copies;
   Value count = k.constant(1);
   for (int d : reduced)
     count = k.mul(count, k.dim(space[d]));
@@ -61,7 +113,7 @@ void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
     for (Reducer &r : reducers) {
       SmallVector<SmallVector<Value>> parts;
       for (int64_t c = 0; c < copies; ++c)
-        parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
+        parts.push_back(SmallVector<Value>(sums.slice(c * perCopy + at, r.size())));
       row.p.bind(r.op->getResult(0), r.finish(joined(r, std::move(parts)), count));
       at += r.size();
     }
@@ -102,9 +154,10 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
     return scoped([&] { return visit(step, carried, 0); });
   int d = reduced[i];
   Value size = k.dim(space[d]), one = k.constant(1);
+  Value begin = strip ? strip->from : k.constant(0), end = strip ? strip->to : size;
   bool inner = i + 1 == reduced.size();
   if (!inner || !lanesReduce)
-    return k.loop(k.constant(0), size, one, carried, [&](Value r, ValueRange values) {
+    return k.loop(begin, end, one, carried, [&](Value r, ValueRange values) {
       moveTo(d, {r});
       return scoped([&] {
         return inner ? visit(step, SmallVector<Value>(values), 0)
@@ -117,10 +170,10 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
   Value whole = k.mul(k.div(size, block), block);
   carried = walkBlocks(k.constant(0), whole, copies, carried, step);
   // The remainder continues like a block of which only the first elements exist.
-  std::optional<int64_t> end = k.constantOf(size);
+  std::optional<int64_t> known = k.constantOf(size);
   for (int64_t copy = 0; copy < copies; ++copy) {
     Value from = k.add(whole, k.constant(copy * vectorWidth));
-    bool isWhole = end && *k.constantOf(from) + vectorWidth <= *end;
+    bool isWhole = known && *k.constantOf(from) + vectorWidth <= *known;
     carried = k.loop(from, size, block, carried, [&](Value r, ValueRange values) {
       llvm::SaveAndRestore mask(e.mask, isWhole ? e.mask : tailMask(r, space[d]));
       return vectorAt(r, SmallVector<Value>(values), copy, step);

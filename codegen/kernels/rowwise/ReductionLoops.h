@@ -42,7 +42,19 @@ protected:
   /// the dimension needs a mask.
   Value tailMask(Value from, const Dim &size);
 
+  /// Rows that are summed in all columns of a thread before the rows after them, see eachStrip().
+  struct Strip {
+    Value from, to, isLater, isLast;
+  };
+  std::optional<Strip> strip;
+
+  /// Calls `body` for each strip of the rows of a matrix whose columns are summed, or once if strips have no advantage.
+  /// Columns are summed block by block; the blocks of a strip are adjacent, so lines that the hardware prefetches past
+  /// the end of a block are read soon. Between strips the sums are kept in scratch memory.
+  void eachStrip(const Dim &columns, llvm::function_ref<void()> body);
   void reduceLevel(ArrayRef<mlir::Operation *> level);
+  /// The same for the rows of a strip; calls `then` with the results known after the last strip.
+  void reduceStrip(ArrayRef<mlir::Operation *> level, llvm::function_ref<void()> then);
   void writeRows();
   /// Computes all values before the first store, which may overwrite memory that they are computed from.
   void write(ArrayRef<std::pair<Value, Value>> stored);
@@ -56,6 +68,11 @@ private:
 
   void activate(std::deque<Row> &some);
   void moveTo(int d, const Index &to);
+  std::vector<Reducer> reducersOf(ArrayRef<mlir::Operation *> level);
+  SmallVector<Value> identities(std::vector<Reducer> &reducers);
+  SmallVector<Value> accumulate(ArrayRef<mlir::Operation *> level, std::vector<Reducer> &reducers,
+                                SmallVector<Value> init);
+  void finish(std::vector<Reducer> &reducers, ArrayRef<Value> sums);
   SmallVector<Value> joined(Reducer &r, SmallVector<SmallVector<Value>> parts);
   SmallVector<Value> walkReduced(SmallVector<Value> init, Step step);
   SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step);

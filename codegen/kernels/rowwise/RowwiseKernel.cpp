@@ -9,6 +9,7 @@
 #include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include "codegen/kernels/rowwise/SumOrder.h"
+#include "passes/analysis/StridedView.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include <numeric>
 
@@ -38,6 +39,11 @@ public:
       chooseVectorDims();
       outer.truncate(outer.size() - vectorDims.size());
     }
+    if (auto d = llvm::find(outer, passes::interleavedDimension(body, alignment));
+        reduced.empty() && d != outer.end()) {
+      std::rotate(d, d + 1, outer.end());
+      deinterleaves = true;
+    }
     Dim tasks = 1;
     for (int d : outer)
       tasks = tasks * space[d];
@@ -53,12 +59,14 @@ public:
           runOverlapped(outer);
         else
           k.loop(k.lo, firstEnd, step, [&](Value task) { runRows(task, kRowsTogether, outer); });
-      } else if (streamed && reduced.empty() && blocksAreEven(block)) {
+      } else if (streamed && reduced.empty() && !deinterleaves && blocksAreEven(block)) {
         rest = takeTogether(kBlocksTogether);
         k.loop(k.lo, firstEnd, step, [&](Value task) { runBlocks(task, outer, blocks, block); });
       }
       apart = step = k.constant(1);
-      if (blocked)
+      if (blocked && outer.empty() && accumulatorsOfColumn() && upperBound(blocks) != 1)
+        eachStrip(elements(vectorDims), [&] { runBlocksInOrder(rest, outer, blocks, block); });
+      else if (blocked)
         runBlocksInOrder(rest, outer, blocks, block);
       else
         k.loop(rest, k.hi, step, [&](Value task) { runRows(task, 1, outer); });
@@ -90,6 +98,11 @@ private:
            : blocked   ? "  tasks of " + std::to_string(block) + " elements\n"
                        : "  one task\n";
   }
+
+  /// Whether an operand is deinterleaved along the last outer dimension, as by space to depth and from NHWC to NCHW of
+  /// few channels. Its tasks are consecutive then, blocks come before it: tasks that read the same cache lines follow
+  /// each other, and the operand is not read from memory once for each element of the dimension.
+  bool deinterleaves = false;
 
   // ---- tasks that are interleaved
   // They are adjacent. With non-temporal stores each comes from a different part of the range instead, because memory
@@ -212,7 +225,13 @@ private:
       sizes.push_back(space[d]);
     if (outer.empty() || !isOne)
       sizes.push_back(blocks);
-    k.eachPosition(first, k.hi, sizes, [&](ArrayRef<Value> at) {
+    const bool swaps = deinterleaves && !isOne;
+    if (swaps)
+      std::swap(sizes.back(), sizes[sizes.size() - 2]);
+    k.eachPosition(first, k.hi, sizes, [&](ArrayRef<Value> position) {
+      SmallVector<Value> at(position);
+      if (swaps)
+        std::swap(at.back(), at[at.size() - 2]);
       SmallVector<Index> place(space.size());
       for (size_t i = 0; i < outer.size(); ++i)
         place[outer[i]] = {at[i]};
@@ -445,6 +464,8 @@ private:
   void reducePoint() {
     for (auto &[value, slot] : kept)
       slot.written = slot.touched = false;
+    if (strip)
+      return reduceStrip(levels[0], [&] { write(pointResults); });
     // While the second level of reductions runs, if there is one, the operands of the next rows are prefetched.
     for (auto [i, level] : llvm::enumerate(levels)) {
       llvm::SaveAndRestore prefetches(fetches, lanesReduce && i == 1);

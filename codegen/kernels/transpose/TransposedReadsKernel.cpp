@@ -91,7 +91,8 @@ private:
     }
   }
 
-  /// Stores vectors along the last dimension, one per row of the square.
+  /// Stores vectors along the last dimension, one per row of the square. Rows are far apart in memory, more of them
+  /// than the hardware prefetches, so each row of the other operands is prefetched, by a cache line.
   void writeSquare(Value row, Value column, bool isCut) {
     Value rows = k.minimum(k.constant(lanes), k.sub(k.dim(a.space[across]), row));
     DType stored = narrowest(body, DType::i64);
@@ -101,6 +102,8 @@ private:
       llvm::SaveAndRestore masked(e.mask, mask);
       p.point[across] = {k.add(row, i)};
       p.point[last] = {column, 1};
+      p.later = p.point;
+      p.later[last] = {k.add(column, k.constant(passes::kTaskVectorBytes / byteWidth(dtypeOf(turned[0])))), 1};
       p.scoped([&] {
         for (auto [number, v] : llvm::enumerate(turned))
           p.bind(v, k.load(squareOf(number), {k.mul(i, k.constant(lanes)), 1}, lanes, {}));
