@@ -48,12 +48,12 @@ protected:
   };
   std::optional<Strip> strip;
 
-  /// Calls `body` for each strip of the rows of a matrix whose columns are summed, or once if strips have no advantage.
-  /// Columns are summed block by block; the blocks of a strip are adjacent, so lines that the hardware prefetches past
-  /// the end of a block are read soon. Between strips the sums are kept in scratch memory.
+  /// Calls `body` for each strip of the rows of a matrix whose columns are summed; once if rows are few, or for another
+  /// reduction than sums of f32. Columns are summed block by block; the blocks of a strip are adjacent, so lines that
+  /// the hardware prefetches past the end of a block are read soon. Between strips the sums are kept in scratch memory.
   void eachStrip(const Dim &columns, llvm::function_ref<void()> body);
   void reduceLevel(ArrayRef<mlir::Operation *> level);
-  /// The same for the rows of a strip; calls `then` with the results known after the last strip.
+  /// The same for the rows of a strip; in the last strip calls `then`, with the results known.
   void reduceStrip(ArrayRef<mlir::Operation *> level, llvm::function_ref<void()> then);
   void writeRows();
   /// Computes all values before the first store, which may overwrite memory that they are computed from.

@@ -3,8 +3,8 @@
 //
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of additions and are
 // combined in a fixed tree, and two rows are interleaved, so that one computes during the other's tree. If it is
-// parallel, each lane reduces a column. The order of additions depends on the values of the sizes alone (SumOrder.h)
-// and, along rows, on the length of vectors.
+// parallel, each lane reduces a column, of wide matrices strip by strip (eachStrip). The order of additions depends on
+// the values of the sizes alone (SumOrder.h) and, along rows, on the length of vectors.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
@@ -100,8 +100,8 @@ private:
   }
 
   /// Whether an operand is deinterleaved along the last outer dimension, as by space to depth and from NHWC to NCHW of
-  /// few channels. Its tasks are consecutive then, blocks come before it: tasks that read the same cache lines follow
-  /// each other, and the operand is not read from memory once for each element of the dimension.
+  /// few channels. That dimension is then the innermost one in the order of tasks, inside of the blocks of a row, so
+  /// that tasks that read the same cache lines follow each other.
   bool deinterleaves = false;
 
   // ---- tasks that are interleaved

@@ -92,7 +92,7 @@ private:
   }
 
   /// Stores vectors along the last dimension, one per row of the square. Rows are far apart in memory, more of them
-  /// than the hardware prefetches, so each row of the other operands is prefetched, by a cache line.
+  /// than the hardware prefetches, so each row of the other operands is prefetched a cache line ahead.
   void writeSquare(Value row, Value column, bool isCut) {
     Value rows = k.minimum(k.constant(lanes), k.sub(k.dim(a.space[across]), row));
     DType stored = narrowest(body, DType::i64);
