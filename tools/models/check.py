@@ -5,12 +5,15 @@ in f64.
 Each model has a static variant, and a dynamic one that runs with several combinations of sizes from one artifact. The
 exit code is 1 if a model does not compile, its results differ, or compiling takes more than 20 seconds or 4 GB."""
 import argparse
+import contextlib
 import hashlib
 import inspect
 import json
 import os
 import pathlib
 import re
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +24,7 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILE_SECONDS, COMPILE_BYTES = 20, 4e9
+ROUNDS, TURN_SECONDS = 5, 0.3  # of latencies
 
 
 class Failed(Exception):
@@ -121,21 +125,56 @@ def worstError(results, expected):
     return worst
 
 
+class Peer:
+    """A process of ONNX Runtime or PyTorch, which measures when it is asked to and is stopped otherwise."""
+
+    def __init__(self, command, name):
+        self.name, self.errors = name, tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.errors, text=True)
+        self.answer("ready")
+        self.process.send_signal(signal.SIGSTOP)
+
+    def answer(self, expected=None):
+        line = self.process.stdout.readline().strip()
+        while expected and line and line != expected:  # what packages print while they are loaded
+            line = self.process.stdout.readline().strip()
+        if not line:
+            self.errors.seek(0)
+            raise Failed(f"{self.name}: exit code {self.process.wait()}\n{lastLines(self.errors.read())}")
+        return line
+
+    def measure(self):
+        self.process.send_signal(signal.SIGCONT)
+        print(file=self.process.stdin, flush=True)
+        result = float(self.answer())
+        self.process.send_signal(signal.SIGSTOP)
+        return result
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
 def measure(options, model, variant, folder, sizes, inputs, threads):
-    """Returns {contestant: microseconds per call}."""
-    result = {}
-    with tempfile.TemporaryDirectory() as temporary:
+    """Returns {contestant: microseconds per call}, medians of ROUNDS in which the contestants take turns."""
+    times = {"burin": [], "onnxruntime": [], "torch": []}
+    with tempfile.TemporaryDirectory() as temporary, contextlib.ExitStack() as running:
         command = [*options.around, options.burin, "bench", folder / (variant + ".plate"), "--json", "--threads",
-                   str(threads), "--warmup", "3"]
+                   str(threads), "--warmup", "3", "--min-time", str(TURN_SECONDS)]
         for name, array in inputs.items():
             numpy.save(f"{temporary}/{name}.npy", array)
             command += ["--input", f"{name}=@{temporary}/{name}.npy"]
-        result["burin"] = json.loads(call(command, "burin bench"))["runs"][0]["median_us"]
-    for peer in ("onnxruntime", "torch"):
-        command = [*options.around, sys.executable, HERE / "latency.py", peer, model.name, variant, folder,
-                   catalog.labelOf(sizes), str(threads)]
-        result[peer] = float(call(command, peer).split()[-1])
-    return result
+        turns = {"burin": lambda: json.loads(call(command, "burin bench"))["runs"][0]["median_us"]}
+        for name in ("onnxruntime", "torch"):
+            peer = Peer([*options.around, sys.executable, HERE / "latency.py", name, model.name, variant, folder,
+                         catalog.labelOf(sizes), threads, TURN_SECONDS], name)
+            running.callback(peer.end)
+            turns[name] = peer.measure
+        for _ in range(ROUNDS):
+            for name, turn in turns.items():
+                times[name].append(turn())
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def checkVariant(options, model, variant, folder, progress):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the microseconds per call of ONNX Runtime or PyTorch: the median over one second of calls.
+"""Measures ONNX Runtime or PyTorch in turns: prints "ready" and then, for each line on standard input, the microseconds
+per call, the median over so many seconds of calls.
 
-    latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES THREADS"""
+    latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES THREADS SECONDS"""
 import os
 import statistics
 import sys
@@ -43,19 +44,22 @@ def pyTorch(model, variant, folder, inputs, threads):
 
 
 def main():
-    peer, name, variant, folder, sizes, threads = sys.argv[1:]
+    peer, name, variant, folder, sizes, threads, seconds = sys.argv[1:]
     with numpy.load(os.path.join(folder, sizes + ".npz")) as arrays:
         inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in.")}
     prepare = {"onnxruntime": onnxRuntime, "torch": pyTorch}[peer]
     call = prepare(catalog.find(name), variant, folder, inputs, int(threads))
     for _ in range(3):
         call()
-    times, end = [], time.perf_counter() + 1
-    while time.perf_counter() < end or len(times) < 5:
-        start = time.perf_counter()
+    print("ready", flush=True)
+    for _ in sys.stdin:
         call()
-        times.append(time.perf_counter() - start)
-    print(1e6 * statistics.median(times))
+        times, end = [], time.perf_counter() + float(seconds)
+        while time.perf_counter() < end or not times:
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        print(1e6 * statistics.median(times), flush=True)
 
 
 if __name__ == "__main__":
