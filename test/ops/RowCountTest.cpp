@@ -80,3 +80,52 @@ TEST_CASE("Positions of a convolution have the same bits in any number") {
     CHECK(got.reals() == head(expected, 2, width).reals());
   }
 }
+
+namespace {
+
+/// Rows of images with zeros before and behind them.
+RefTensor withBorders(const RefTensor &x, int64_t before, int64_t behind) {
+  Sizes shape = x.shape;
+  shape[2] += before + behind;
+  RefTensor result = RefTensor::zeros(x.dtype, shape);
+  const int64_t row = x.shape[2] * x.shape[3], padded = shape[2] * shape[3];
+  for (int64_t i = 0; i < x.size(); ++i)
+    result.reals()[i / row * padded + before * x.shape[3] + i % row] = x.reals()[i];
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("Windows over padded rows of any size have the bits of windows over zeros") {
+  struct Case {
+    int64_t kernel, stride, dilation, before, behind, groups;
+  };
+  const std::string target = GENERATE(from_range(cpuTargets()));
+  const auto c =
+      GENERATE(Case{3, 1, 1, 1, 1, 1}, Case{3, 2, 1, 1, 1, 1}, Case{3, 2, 1, 0, 1, 1}, Case{5, 1, 1, 2, 1, 1},
+               Case{3, 1, 2, 2, 2, 1}, Case{7, 2, 1, 3, 4, 1}, Case{3, 1, 1, 1, 1, 2});
+  const int64_t channels = 20 * c.groups, outputs = 40, reach = (c.kernel - 1) * c.dilation, most = 64;
+  auto attrs = [&](int64_t before, int64_t behind) {
+    return Attrs{{"layout", std::string("nhwc")},
+                 {"strides", Sizes{1, c.stride}},
+                 {"dilations", Sizes{1, c.dilation}},
+                 {"groups", c.groups},
+                 {"padding", Sizes{1, before, 1, behind}}};
+  };
+  RefTensor x = numbers({3, 3, most, channels}, 7919), w = numbers({3, c.kernel, 20, outputs}, 104729);
+  // Sizes of x whose windows are as many as `width`, which a residual connection shares.
+  const Dim width("w");
+  auto build = [&](int64_t before, int64_t behind) {
+    const Dim size = (width - 1) * c.stride + 1 + reach - before - behind;
+    return compiled("conv", attrs(before, behind), {3, 3, size, channels}, w, {3, 3, width, outputs}, target);
+  };
+  auto padded = build(c.before, c.behind), plain = build(0, 0);
+  for (int64_t windows = 1; windows <= 29; ++windows) {
+    const int64_t size = (windows - 1) * c.stride + 1 + reach - c.before - c.behind;
+    if (size < 1 || size > most)
+      continue;
+    INFO(target << ", kernel " << c.kernel << ", stride " << c.stride << ", " << windows << " windows");
+    const RefTensor row = head(x, 2, size), y = numbers({3, 3, windows, outputs}, 31);
+    CHECK(padded->run({row, y})[0].reals() == plain->run({withBorders(row, c.before, c.behind), y})[0].reals());
+  }
+}

@@ -76,7 +76,18 @@ func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x
   return %y : tensor<1x1x1x4xf32>
 }
 
-// Images of symbolic size keep every tap, and are padded where the ends of their rows are not known.
+// Images of symbolic size keep every tap. The contraction pads their rows if it reads many adjacent channels; few are
+// padded before, as are wide borders.
+// CHECK-LABEL: func.func @unknown_rows(
+// CHECK-NOT: burin.pad
+// CHECK: padding [0, 1, 1, 0, 1, 1]
+// CHECK: burin.pad {{.*}}high = array<i64: 0, 0, 3, 0>{{.*}}low = array<i64: 0, 0, 3, 0>
+// CHECK-NOT: padding [
+func.func @unknown_rows(%x: tensor<1x?x?x16xf32, ["h", "w"]>, %w: tensor<3x3x16x4xf32>, %v: tensor<1x7x16x4xf32>) -> (tensor<1x?x?x4xf32, ["h", "w"]>, tensor<1x?x?x4xf32, ["h", "w"]>) {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x16xf32, ["h", "w"]>, tensor<3x3x16x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
+  %z = burin.conv %x, %v {strides = array<i64: 1, 1>, padding = array<i64: 0, 3, 0, 3>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x16xf32, ["h", "w"]>, tensor<1x7x16x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
+  return %y, %z : tensor<1x?x?x4xf32, ["h", "w"]>, tensor<1x?x?x4xf32, ["h", "w"]>
+}
 // CHECK-LABEL: func.func @unknown(
 // CHECK-NOT: burin.slice
 // CHECK: burin.pad {{.*}}high = array<i64: 0, 1, 1, 0>{{.*}}low = array<i64: 0, 1, 1, 0>

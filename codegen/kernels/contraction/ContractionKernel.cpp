@@ -1,6 +1,7 @@
 // The order in which tasks of contractions (matrix products and convolutions) compute their register tiles.
 #include "codegen/emit/element/Window.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
+#include "codegen/kernels/contraction/RowTiles.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -131,7 +132,7 @@ private:
   // ---- rows [from, to) of a unit; a block has `perBlock` rows
   void emitRows(const Unit &unit, Value from, Value to, const Dim &perBlock) {
     if (!s.along.size.isStatic())
-      return anyRows(unit, from, to);
+      return s.byRows ? anyRows(unit, from, to) : windowsOfRow(unit, to);
     int64_t rows = s.along.size.value(), block = std::min(rows, perBlock.value());
     if (int64_t rest = block ? rows % block : 0) { // rows of the last block
       Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(block));
@@ -149,9 +150,12 @@ private:
   /// Each panel is read once.
   void anyRows(const Unit &unit, Value from, Value to) {
     using enum arith::CmpIPredicate;
-    Value count = k.sub(to, from), isSingle = k.compare(eq, count, k.constant(1));
-    k.when(isSingle, [&] { fewRows(unit, {from, 1, {}}); });
-    k.unless(isSingle, [&] {
+    // A few rows are the batch of a recurrent network, for example; a product of sizes is seldom so small.
+    const int64_t few = s.along.size.symbol() ? kRestStep - 1 : 1;
+    Value count = k.sub(to, from);
+    for (int64_t rows = 1; rows <= few; ++rows)
+      k.when(k.compare(eq, count, k.constant(rows)), [&] { fewRows(unit, {from, rows, {}}); });
+    k.unless(k.compare(sle, count, k.constant(few)), [&] {
       eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) {
         const int64_t most = s.rowsOf(chunk.vectors), below = (most - 1) / kRestStep * kRestStep;
         Value full = k.div(k.add(count, k.constant(most - below - 1)), k.constant(most));
@@ -167,6 +171,30 @@ private:
           Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(tile.sureRows)),
                                                 k.compare(sle, rest, k.constant(rows)));
           k.when(isTaken, [&] { tiles.emit(unit.place, tile); });
+        }
+      });
+    });
+  }
+
+  /// A symbolic number of windows along an image's row, which may be a few tiles: their heights add up to it wherever
+  /// possible.
+  void windowsOfRow(const Unit &unit, Value count) {
+    Value isSingle = k.compare(arith::CmpIPredicate::eq, count, k.constant(1));
+    k.when(isSingle, [&] { fewRows(unit, {k.constant(0), 1, {}}); });
+    k.unless(isSingle, [&] {
+      eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) {
+        const bool isOften = chunk.vectors == s.tileChunks * s.chunkVectors(); // other chunks are rests
+        const RowTiles tiles(k, count, s.rowsOf(chunk.vectors), isOften);
+        Value before = k.constant(0), row = k.constant(0);
+        for (const auto &[height, number, sureRows] : tiles.runs) {
+          Tile tile{row, height, chunk};
+          if (sureRows < height) {
+            tile.rowsEnd = count;
+            tile.sureRows = sureRows;
+          }
+          equalTiles(unit, tile, number, before, tiles.all);
+          before = k.add(before, number);
+          row = k.add(row, k.mul(number, k.constant(height)));
         }
       });
     });

@@ -1,4 +1,5 @@
 #include "codegen/kernels/contraction/ContractionSchedule.h"
+#include "codegen/kernels/contraction/ZeroRow.h"
 #include "codegen/kernels/contraction/microkernel/CompressedRow.h"
 #include "codegen/kernels/contraction/microkernel/KeptSums.h"
 #include "passes/Passes.h"
@@ -115,6 +116,8 @@ Dim ContractionSchedule::tasks() const {
 Dim ContractionSchedule::scratchBytes() const {
   if (keepsSums)
     return KeptSums::scratchBytes(rowsOfTask, sumType, tileChunks * chunkWidth);
+  if (ZeroRow::isNeeded(*this))
+    return ZeroRow::scratchBytes(*this);
   return skipsZeros ? CompressedRow::scratchBytes(depth, sumType) : Dim(0);
 }
 
@@ -137,6 +140,8 @@ std::string ContractionSchedule::text() const {
     out << "  " << tailColumns << " column(s) more are summed by lanes\n";
   if (keepsSums)
     out << "  sums wait in scratch memory between blocks of the depth\n";
+  if (ZeroRow::isNeeded(*this))
+    out << "  rows outside the left side read zeros\n";
   if (skipsZeros)
     out << "  single rows may leave out their zeros\n";
   return result;

@@ -7,12 +7,50 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
+namespace {
+
+/// Addresses of steps in the panels of a tile's chunks. With several chunks a step has so many of them that LLVM's loop
+/// strength reduction would take longer than all other passes: the steps of an unrolled iteration, which differ by
+/// constants, share an opaque pointer per chunk.
+class PanelAddresses {
+public:
+  PanelAddresses(KernelBuilder &k, const Memory &rhs, ArrayRef<Value> starts, int64_t width)
+      : k(k), rhs(rhs), starts(starts), width(width) {}
+
+  /// Memory, and the element in it at which the step of a chunk begins.
+  std::pair<Memory, Value> at(int64_t chunk, Value step) {
+    auto [base, ahead] = k.splitConstant(step);
+    if (starts.size() == 1 || !base)
+      return {rhs, startOf(chunk, step)};
+    if (base != pointersAt) {
+      pointers.clear();
+      for (int64_t c = 0; c < int64_t(starts.size()); ++c)
+        pointers.push_back(k.opaqueAliases(rhs, startOf(c, base), 1).front());
+    }
+    pointersAt = base;
+    return {pointers[chunk], k.constant(ahead * width)};
+  }
+
+private:
+  Value startOf(int64_t chunk, Value step) { return k.add(starts[chunk], k.mul(step, k.constant(width))); }
+
+  KernelBuilder &k;
+  const Memory &rhs;
+  ArrayRef<Value> starts; // of the chunks, at step 0
+  const int64_t width;
+  SmallVector<Memory> pointers;
+  Value pointersAt; // step
+};
+
+} // namespace
 
 ContractionTiles::ContractionTiles(const KernelEmission &kernel, ContractionSchedule &schedule)
     : lhs(schedule.left.memory), rhs(*kernel.e.memoryOf(passes::skipReshapes(schedule.op.getRhs()))), e(kernel.e),
       k(e.k), s(schedule), epilogue(e, s, s.sumType, kernel.body, *kernel.space, kernel.results) {
   if (Value t = s.op.getTail())
     tail = *e.memoryOf(passes::skipReshapes(t));
+  if (ZeroRow::isNeeded(s))
+    zeros.emplace(k, s);
 }
 
 // ---- places
@@ -56,23 +94,28 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
   if (tile.visit && !tile.block)
     fetch.share(k.add(panelOf(k.add(tile.chunk.number, k.constant(chunks - 1))), panelSize), k.dim(s.depth), tile.visit,
                 tile.visits);
-  SmallVector<Value> offsets = rowOffsets(tile);
+  const SmallVector<Value> rows = rowsOf(tile), offsets = offsetsOf(tile, rows);
   SmallVector<Value> masks = columnMasks(tile);
+  PanelAddresses addresses(k, rhs, chunkBase, s.panelWidth);
   auto inPanels = [&](int64_t v, Value step) {
-    Value panelRow = k.mul(step, k.constant(s.panelWidth));
-    Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
-    Value loaded = k.load(rhs, {at, 1}, s.lanes, masks[size_t(v)]);
+    auto [panel, start] = addresses.at(v / perChunk, step);
+    Value at = k.add(start, k.constant(v % perChunk * s.lanes));
+    Value loaded = k.load(panel, {at, 1}, s.lanes, masks[size_t(v)]);
     return s.pairs ? loaded : castLanes(k.b, k.loc, loaded, rhs.dtype, s.sumType);
   };
   Columns columns = tile.columns ? tile.columns : Columns(inPanels);
   if (tile.nonZeros)
     return emitListed(place, tile, columns, fetch);
   auto fetchAhead = [&](int64_t ahead, Value step) { fetch(tile.rows, ahead, step); };
-  Microkernel sums(k, {lhs, offsets, s.sum.back().stride, s.pairs}, s.sumType, vectors, columns,
-                   tile.columns || !s.isPacked ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
+  auto sumsAt = [&](const SmallVector<Value> &offsets) {
+    return Microkernel(k, {lhs, offsets, s.sum.back().stride, s.pairs, bool(zeros)}, s.sumType, vectors, columns,
+                       tile.columns || !s.isPacked ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
+  };
   ArrayRef<Step> loops = tile.end ? s.sumAtEnds : s.sum;
-  auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
-    int64_t unrolled = tile.end ? s.unrolledAtEnds() : kUnrolledSteps;
+  auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing, Value tap) {
+    const int64_t sure = tile.rowsEnd ? tile.sureRows : tile.rows;
+    Microkernel sums = sumsAt(zeros ? zeros->redirected(offsets, rows, lhsAt, tap, tile.row, sure) : offsets);
+    const int64_t unrolled = tile.end ? s.unrolledAtEnds() : s.unrolled();
     const Step &last = loops.back();
     Value whole = k.dim(last.size - s.single);
     SmallVector<Value> now = sums.add(lhsAt, kAt, whole, carried, seeing, unrolled);
@@ -81,7 +124,8 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
     });
   };
   const SumBlock *block = tile.block;
-  SmallVector<Value> carried = block ? block->sums.load(block->base, tile.row, tile.rows, vectors) : sums.zeros();
+  SmallVector<Value> carried =
+      block ? block->sums.load(block->base, tile.row, tile.rows, vectors) : sumsAt(offsets).zeros();
   carried = sumLoop({place, loops.size(), tile.end, block, innermost}, loops, leftStart(place, tile.row), k.constant(0),
                     carried, {0, tile.rows});
   block ? block->sums.store(block->base, tile.row, vectors, carried) : finishTile(place, tile, carried);
@@ -102,15 +146,23 @@ SmallVector<Value> ContractionTiles::columnMasks(const Tile &tile) {
   return masks;
 }
 
-/// Offsets in lhs of the tile's rows, relative to its first row; rows that do not exist read the last one.
-SmallVector<Value> ContractionTiles::rowOffsets(const Tile &tile) {
-  SmallVector<Value> offsets;
+/// The tile's rows, relative to its first one; those that do not exist are the last one.
+SmallVector<Value> ContractionTiles::rowsOf(const Tile &tile) {
+  SmallVector<Value> rows;
   for (int64_t r = 0; r < tile.rows; ++r) {
     Value at = k.constant(r);
     if (tile.rowsEnd && r >= tile.sureRows)
       at = k.minimum(at, k.sub(k.sub(tile.rowsEnd, tile.row), k.constant(1)));
-    offsets.push_back(s.gathered.empty() ? s.rowOffset(k, at) : s.offsetInTile(k, tile.row, r, offsets));
+    rows.push_back(at);
   }
+  return rows;
+}
+
+/// Offsets in lhs of rowsOf(tile), relative to its first row.
+SmallVector<Value> ContractionTiles::offsetsOf(const Tile &tile, ArrayRef<Value> rows) {
+  SmallVector<Value> offsets;
+  for (int64_t r = 0; r < tile.rows; ++r)
+    offsets.push_back(s.gathered.empty() ? s.rowOffset(k, rows[r]) : s.offsetInTile(k, tile.row, r, offsets));
   return offsets;
 }
 
@@ -126,16 +178,17 @@ void ContractionTiles::emitListed(const Place &place, const Tile &tile, Columns 
 
 /// The loops of the sum around the last one, which `innermost` emits.
 SmallVector<Value> ContractionTiles::sumLoop(const SumLoops &all, ArrayRef<Step> loops, Value lhsAt, Value kAt,
-                                             SmallVector<Value> carried, Rows rows) {
+                                             SmallVector<Value> carried, Rows rows, Value tap) {
   if (loops.size() == 1)
-    return all.innermost(lhsAt, kAt, carried, rows);
+    return all.innermost(lhsAt, kAt, carried, rows, tap);
   const Step &loop = loops.front();
   Value inner = k.constant(1); // steps of k within one iteration of this loop
   for (const Step &below : loops.drop_front())
     inner = k.mul(inner, k.dim(below.size));
   auto at = [&](Value x, SmallVector<Value> values, Rows seeing) {
     Value lhsNext = k.add(lhsAt, k.mul(x, k.dim(loop.stride)));
-    return sumLoop(all, loops.drop_front(), lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing);
+    return sumLoop(all, loops.drop_front(), lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing,
+                   loop.cut && loop.dim == s.along.dim ? x : tap);
   };
   if (all.end && loop.dim == s.along.dim && loop.cut) {
     for (const ContractionLoopNest::Taps &taps : s.tapsSeen(loop.size.value(), *all.end, rows.second))
@@ -173,7 +226,7 @@ void ContractionTiles::emitTail(const Place &place, Value from, Value to) {
 }
 
 void ContractionTiles::tailTile(const Place &place, TailColumns &dots, Value row, int64_t rows) {
-  auto segment = [&](Value lhsAt, Value kAt, ValueRange sums, Rows) {
+  auto segment = [&](Value lhsAt, Value kAt, ValueRange sums, Rows, Value) {
     return dots.add(lhsAt, kAt, k.dim(s.along.stride), sums);
   };
   SmallVector<Value> sums = sumLoop({place, s.sumAtEnds.size(), {}, nullptr, segment}, s.sumAtEnds,

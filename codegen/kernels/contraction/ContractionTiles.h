@@ -3,12 +3,14 @@
 // Each accumulator adds its products in the order of k (of a pair of bf16 the second one first), so that the result of
 // a row does not depend on its tile, task or batch.
 //
-// Padding costs nothing: loops over the taps of a window run over the taps inside the left operand. Along a row that
-// holds for whole tiles; tiles at the ends of a row loop over the taps, each with the rows that contain it.
+// Padding costs little: loops over the taps of a window run over the taps inside the left operand. Along a row that
+// holds for whole tiles; tiles at the ends of a row loop over the taps, each with the rows that contain it. If the size
+// of the row is a symbol, the other rows read zeros.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/contraction/ContractionEpilogue.h"
 #include "codegen/kernels/contraction/ContractionTasks.h"
+#include "codegen/kernels/contraction/ZeroRow.h"
 #include "codegen/kernels/contraction/microkernel/CompressedRow.h"
 #include "codegen/kernels/contraction/microkernel/KeptSums.h"
 
@@ -65,7 +67,7 @@ public:
 private:
   using Step = ContractionLoopNest::Step;
   using Rows = ContractionLoopNest::Rows;
-  using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows)>;
+  using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows, Value tap)>;
   struct SumLoops { // of one tile
     const Place &place;
     size_t count;
@@ -74,9 +76,10 @@ private:
     Innermost innermost;
   };
   SmallVector<Value> sumLoop(const SumLoops &, ArrayRef<Step> loops, Value lhsAt, Value kAt, SmallVector<Value> carried,
-                             Rows rows);
+                             Rows rows, Value tap = {});
   SmallVector<Value> columnMasks(const Tile &tile);
-  SmallVector<Value> rowOffsets(const Tile &tile);
+  SmallVector<Value> rowsOf(const Tile &tile);
+  SmallVector<Value> offsetsOf(const Tile &tile, ArrayRef<Value> rows);
   void emitListed(const Place &place, const Tile &tile, Columns columns, class PanelPrefetch &fetch);
   void finishTile(const Place &place, const Tile &tile, ArrayRef<Value> sums);
   void tailTile(const Place &place, TailColumns &dots, Value row, int64_t rows);
@@ -86,6 +89,7 @@ private:
   ContractionSchedule &s;
   ContractionEpilogue epilogue;
   std::optional<Memory> tail;
+  std::optional<ZeroRow> zeros;
 };
 
 } // namespace burin::codegen

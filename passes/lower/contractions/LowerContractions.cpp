@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/StridedView.h"
 #include "passes/kernels/families/GpuFamilies.h"
 #include "passes/lower/contractions/DepthParts.h"
 #include "passes/lower/contractions/Pack.h"
@@ -176,11 +177,22 @@ Windows windowsOf(ConvOp op, Value weight) {
 
 constexpr int64_t kFewImages = 8; // with fewer rows the images are no tile of their own
 
-/// Whether the contraction can skip the padding at the ends of a row: their positions must be static.
-bool knowsRowEnds(ConvOp op, Value x) {
+/// Whether the contraction of x [images, spatial…, channels] handles padding itself. It skips the taps outside if the
+/// ends of a row have static positions. Otherwise kernels for CPUs have rows that read zeros, which costs little for a
+/// few rows and for many adjacent channels; these kernels do not divide a row among threads, so there must be others.
+bool padsInKernel(ConvOp op, Value x, bool onCpus) {
+  constexpr int64_t kFewChannels = 16, kFewPositions = 8, kFewRows = 2; // at each end
   Shape shape = shapeOf(x);
   auto padding = op.getPadding();
-  return (padding[padding.size() / 2 - 1] == 0 && padding.back() == 0) || shape[shape.size() - 2].isStatic();
+  const int64_t low = padding[padding.size() / 2 - 1], high = padding.back(), stride = op.getStrides().back();
+  if ((low == 0 && high == 0) || shape[shape.size() - 2].isStatic())
+    return true;
+  const auto outer = ArrayRef(shape).drop_back(2);
+  if (llvm::all_of(outer, [](const Dim &d) { return d.isStatic(); }) && staticProduct(outer) < kFewPositions)
+    return false;
+  const Dim channels = floordiv(shape.back(), op.getGroups());
+  return onCpus && low >= 0 && high >= 0 && std::max(low, high) <= kFewRows * stride && channels.isStatic() &&
+         channels.value() >= kFewChannels && stridedViewOf(x).strides.back() == Dim(1);
 }
 
 Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
@@ -311,7 +323,7 @@ void lower(ConvOp op, int64_t tail, Readers readers) {
   } else {
     Windows w = windowsOf(op, weight);
     bool ofWeight = isWeightGradient(op, x, weight), fewImages = staticProduct(shapeOf(x)[0]) < kFewImages;
-    if (!w.padding.empty() && (!knowsRowEnds(op, x) || (ofWeight && fewImages))) {
+    if (!w.padding.empty() && (!padsInKernel(op, x, readers.onCpus) || (ofWeight && fewImages))) {
       x = padded(b, loc, x, w.padding);
       w.padding.clear();
     }

@@ -99,7 +99,8 @@ bool ContractionLoopNest::gatherRows() {
 void ContractionLoopNest::mergeSum() {
   sumAtEnds = sum;
   for (size_t i = sum.size() - 1; i-- > 0;) {
-    bool whole = !sum[i].cut || sum[i].dim == along.dim; // tiles away from the ends of a row use all taps
+    // Tiles away from the ends of a row use all taps. If the row's size is a symbol, see ZeroRow.
+    bool whole = !sum[i].cut || (sum[i].dim == along.dim && along.size.isStatic());
     const bool endsAlone = i + 2 == sum.size() && single != Dim(0);
     if (!whole || endsAlone || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
       continue;
@@ -131,6 +132,11 @@ SmallVector<ContractionLoopNest::Taps> ContractionLoopNest::tapsSeen(int64_t tap
         seen.push_back({tap, tap + 1, seeing});
   }
   return seen;
+}
+
+int64_t ContractionLoopNest::unrolled() {
+  const Dim between = floordiv(along.stride, max(sum.back().stride, 1));
+  return between.isStatic() && between.value() > 0 ? std::min(between.value(), kUnrolledSteps) : kUnrolledSteps;
 }
 
 int64_t ContractionLoopNest::unrolledAtEnds() {

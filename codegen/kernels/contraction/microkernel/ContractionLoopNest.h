@@ -42,6 +42,10 @@ struct ContractionLoopNest {
   /// The taps along a row that lie inside for any row of a tile at `from`, in order; many taps with equal rows are one
   /// entry, others are single.
   SmallVector<Taps> tapsSeen(int64_t taps, int64_t from, int64_t rows);
+  /// Unroll factor of the innermost loop. Rows of a window over an image of few channels overlap: a step of a row reads
+  /// what a later step of the row before reads. Such steps are not unrolled together, as LLVM would keep all that they
+  /// share in registers, which do not suffice.
+  int64_t unrolled();
   /// Unroll factor of the innermost loop for tiles at the ends of a row. Each tap of a wide window has separate code
   /// there, so it is kept small.
   int64_t unrolledAtEnds();

@@ -9,8 +9,8 @@ static constexpr int64_t kOtherLoads = 5; // loads of a step besides those of ro
 
 Microkernel::Microkernel(KernelBuilder &k, Left side, DType sumType, int64_t vectors, Right right, Fetch fetch)
     : k(k), left(std::move(side.memory)), rows(std::move(side.rows)), stride(std::move(side.stride)),
-      pairs(std::move(side.pairs)), sumType(sumType), vectors(vectors), lanes(k.target.lanes(byteWidth(sumType))),
-      right(right), fetch(fetch) {}
+      pairs(std::move(side.pairs)), isScattered(side.isScattered), sumType(sumType), vectors(vectors),
+      lanes(k.target.lanes(byteWidth(sumType))), right(right), fetch(fetch) {}
 
 SmallVector<Value> Microkernel::zeros() {
   auto type = VectorType::get({lanes}, k.storageType(sumType));
@@ -118,10 +118,13 @@ Value Microkernel::pairAt(const Memory &name, Value at, bool isSingle) {
 }
 
 /// With AVX-512 an FMA can load and broadcast one operand from memory, which saves an instruction. That needs one
-/// opaque alias per vector, and addresses without an index.
+/// opaque alias per vector, and addresses without an index. An alias also hides from LLVM that scattered rows are
+/// addressed from the start of other memory, and with many vectors spares its loop strength reduction most addresses.
 SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
   if (k.target.avx512 && k.target.machine.memoryBroadcasts && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
     return k.opaqueAliases(left, leftAt, vectors);
+  if (isScattered || vectors > 2)
+    return k.opaqueAliases(left, leftAt, 1);
   Memory first = left;
   first.pointer = k.elementPointer(left, leftAt);
   return {first};

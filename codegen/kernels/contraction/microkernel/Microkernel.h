@@ -21,6 +21,7 @@ public:
     SmallVector<Value> rows; // offset of each row from the first one, in elements
     Dim stride;              // distance of consecutive steps
     std::optional<Dim> pairs = {};
+    bool isScattered = false; // rows may lie in other memory, at the same distance from `memory`
   };
   Microkernel(KernelBuilder &k, Left left, DType sumType, int64_t vectors, Right right, Fetch fetch = {});
 
@@ -51,6 +52,7 @@ private:
   SmallVector<Value> rows;
   Dim stride;
   std::optional<Dim> pairs;
+  bool isScattered;
   DType sumType;
   int64_t vectors, lanes;
   Right right;
