@@ -155,25 +155,26 @@ private:
     Value count = k.sub(to, from);
     for (int64_t rows = 1; rows <= few; ++rows)
       k.when(k.compare(eq, count, k.constant(rows)), [&] { fewRows(unit, {from, rows, {}}); });
-    k.unless(k.compare(sle, count, k.constant(few)), [&] {
-      eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) {
-        const int64_t most = s.rowsOf(chunk.vectors), below = (most - 1) / kRestStep * kRestStep;
-        Value full = k.div(k.add(count, k.constant(most - below - 1)), k.constant(most));
-        Value start = k.add(from, k.mul(full, k.constant(most))), rest = k.sub(to, start);
-        Tile whole{from, most, chunk};
-        whole.rowsEnd = to;
-        whole.sureRows = below + 1;
-        equalTiles(unit, whole, full, k.constant(0), full);
-        for (int64_t rows = below; rows > 0; rows -= kRestStep) {
-          Tile tile{start, rows, chunk};
-          tile.rowsEnd = to;
-          tile.sureRows = rows - kRestStep + 1;
-          Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(tile.sureRows)),
-                                                k.compare(sle, rest, k.constant(rows)));
-          k.when(isTaken, [&] { tiles.emit(unit.place, tile); });
-        }
-      });
-    });
+    Value areMany = s.tileChunks > 1 ? k.compare(sge, count, k.constant(s.leastRows())) : Value();
+    auto inTiles = [&](const Chunk &chunk) {
+      const int64_t most = s.rowsOf(chunk.vectors), below = (most - 1) / kRestStep * kRestStep;
+      Value full = k.div(k.add(count, k.constant(most - below - 1)), k.constant(most));
+      Value start = k.add(from, k.mul(full, k.constant(most))), rest = k.sub(to, start);
+      Tile whole{from, most, chunk};
+      whole.rowsEnd = to;
+      whole.sureRows = below + 1;
+      equalTiles(unit, whole, full, k.constant(0), full);
+      for (int64_t rows = below; rows > 0; rows -= kRestStep) {
+        Tile tile{start, rows, chunk};
+        tile.rowsEnd = to;
+        tile.sureRows = rows - kRestStep + 1;
+        Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(tile.sureRows)),
+                                              k.compare(sle, rest, k.constant(rows)));
+        k.when(isTaken, [&] { tiles.emit(unit.place, tile); });
+      }
+    };
+    k.unless(k.compare(sle, count, k.constant(few)),
+             [&] { eachChunk(k, s, unit.task, s.tileChunks, inTiles, areMany); });
   }
 
   /// A symbolic number of windows along an image's row, which may be a few tiles: their heights add up to it wherever

@@ -38,6 +38,8 @@ struct ContractionSchedule : ContractionLoopNest {
   int64_t chunkVectors() const { return chunkWidth / lanes; }
   /// The most rows of a tile of so many vectors of columns.
   int64_t rowsOf(int64_t vectors) const;
+  /// The fewest rows of a block for tiles of several chunks.
+  int64_t leastRows() const;
   int64_t chunksPerPanel() const { return (panelWidth + chunkWidth - 1) / chunkWidth; }
   Dim tasks() const;
   Dim scratchBytes() const; // per worker

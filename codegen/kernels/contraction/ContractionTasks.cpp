@@ -59,7 +59,7 @@ static std::optional<int64_t> chunksLeft(const ContractionSchedule &s, int64_t t
 }
 
 void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, int64_t together,
-               llvm::function_ref<void(const Chunk &)> body) {
+               llvm::function_ref<void(const Chunk &)> body, Value areTogether) {
   const int64_t vectors = s.chunkVectors();
   const bool areWhole = s.narrowVectors > 0;
   const std::optional<int64_t> left = chunksLeft(s, together);
@@ -67,12 +67,14 @@ void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const Contraction
   Value whole = s.narrowVectors ? k.minimum(task.chunkTo, k.constant(*fullChunks(s))) : task.chunkTo, done = from;
   if (together > 1 && fullChunks(s).value_or(together) >= together) {
     done = k.add(from, k.mul(k.div(k.sub(whole, from), by), by));
+    if (areTogether)
+      done = arith::SelectOp::create(k.b, k.loc, areTogether, done, from);
     k.loop(from, done, by, [&](Value chunk) { body({chunk, together * vectors, areWhole}); });
   }
   // A partial last chunk is computed together with the whole one before it, if that is left.
   const bool joins = together > 1 && s.narrowVectors && left.value_or(0);
   const int64_t joined = joins ? 1 : 0;
-  if (together == 1 || !left || *left > joined)
+  if (together == 1 || areTogether || !left || *left > joined)
     k.loop(done, k.sub(whole, k.constant(joined)), k.constant(1),
            [&](Value chunk) { body({chunk, vectors, areWhole}); });
   if (s.narrowVectors)

@@ -20,8 +20,8 @@ struct Chunk {
   bool isWhole = false; // known to have all its columns
 };
 /// Calls `body` for the chunks of a task, `together` at a time, then for those left, one by one, and for a last chunk
-/// that the columns do not fill.
+/// that the columns do not fill. If `areTogether` is given, all are left where it is false.
 void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, int64_t together,
-               llvm::function_ref<void(const Chunk &)> body);
+               llvm::function_ref<void(const Chunk &)> body, Value areTogether = {});
 
 } // namespace burin::codegen
