@@ -2,6 +2,7 @@
 #include "codegen/emit/element/Window.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
 #include "codegen/kernels/contraction/RowTiles.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -146,12 +147,18 @@ private:
     }
   }
 
+  /// Whether the product is in the body of a loop (or a branch), which is a private function.
+  bool isInLoop() {
+    auto function = s.op->getParentOfType<func::FuncOp>();
+    return function && function.isPrivate();
+  }
+
   /// A symbolic number of rows: full tiles, and one more for the remainder, which may include rows that do not exist.
   /// Each panel is read once.
   void anyRows(const Unit &unit, Value from, Value to) {
     using enum arith::CmpIPredicate;
-    // A few rows are the batch of a recurrent network, for example; a product of sizes is seldom so small.
-    const int64_t few = s.along.size.symbol() ? kRestStep - 1 : 1;
+    // A few rows are the batch of a recurrent network, for example, whose steps are loops.
+    const int64_t few = s.along.size.symbol() && isInLoop() ? kRestStep - 1 : 1;
     Value count = k.sub(to, from);
     for (int64_t rows = 1; rows <= few; ++rows)
       k.when(k.compare(eq, count, k.constant(rows)), [&] { fewRows(unit, {from, rows, {}}); });
@@ -184,8 +191,7 @@ private:
     k.when(isSingle, [&] { fewRows(unit, {k.constant(0), 1, {}}); });
     k.unless(isSingle, [&] {
       eachChunk(k, s, unit.task, s.tileChunks, [&](const Chunk &chunk) {
-        const bool isOften = chunk.vectors == s.tileChunks * s.chunkVectors(); // other chunks are rests
-        const RowTiles tiles(k, count, s.rowsOf(chunk.vectors), isOften);
+        const RowTiles tiles(k, count, s.rowsOf(chunk.vectors), /*withSevens=*/!chunk.isRest);
         Value before = k.constant(0), row = k.constant(0);
         for (const auto &[height, number, sureRows] : tiles.runs) {
           Tile tile{row, height, chunk};

@@ -59,9 +59,9 @@ void ContractionSchedule::chooseChunks() {
     tileChunks = 1;
 }
 
-/// Lower tiles read panels more often, which few rows do not hide. On a Granite Rapids products with tiles of two chunks
-/// take 0.85 to 0.9 of the time for 24 to 96 rows if the panels stay in L2, but 1.03 to 1.1 for 24 to 64 rows if they
-/// come from memory, and 1.4 for 14.
+/// Lower tiles read panels more often, which few rows do not hide. On a Granite Rapids products with tiles of two
+/// chunks take 0.85 to 0.9 of the time for 24 to 96 rows if the panels stay in L2, but 1.03 to 1.1 for 24 to 64 rows if
+/// they come from memory, and 1.4 for 14.
 int64_t ContractionSchedule::leastRows() const {
   constexpr int64_t kOfCached = 24, kOfOthers = 72;
   const Dim bytes = depth * columns * Dim(byteWidth(sumType));

@@ -65,7 +65,8 @@ void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const Contraction
   const std::optional<int64_t> left = chunksLeft(s, together);
   const Value from = task.chunkFrom, by = k.constant(together);
   Value whole = s.narrowVectors ? k.minimum(task.chunkTo, k.constant(*fullChunks(s))) : task.chunkTo, done = from;
-  if (together > 1 && fullChunks(s).value_or(together) >= together) {
+  const bool hasTogether = together > 1 && fullChunks(s).value_or(together) >= together;
+  if (hasTogether) {
     done = k.add(from, k.mul(k.div(k.sub(whole, from), by), by));
     if (areTogether)
       done = arith::SelectOp::create(k.b, k.loc, areTogether, done, from);
@@ -76,7 +77,7 @@ void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const Contraction
   const int64_t joined = joins ? 1 : 0;
   if (together == 1 || areTogether || !left || *left > joined)
     k.loop(done, k.sub(whole, k.constant(joined)), k.constant(1),
-           [&](Value chunk) { body({chunk, vectors, areWhole}); });
+           [&](Value chunk) { body({chunk, vectors, areWhole, hasTogether}); });
   if (s.narrowVectors)
     k.when(k.compare(arith::CmpIPredicate::slt, whole, task.chunkTo),
            [&] { body({k.sub(whole, k.constant(joined)), joined * vectors + s.narrowVectors}); });

@@ -18,6 +18,7 @@ struct Chunk {
   Value number; // of the first chunk
   int64_t vectors;
   bool isWhole = false; // known to have all its columns
+  bool isRest = false;  // left by tiles of several chunks
 };
 /// Calls `body` for the chunks of a task, `together` at a time, then for those left, one by one, and for a last chunk
 /// that the columns do not fill. If `areTogether` is given, all are left where it is false.
