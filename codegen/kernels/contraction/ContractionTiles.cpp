@@ -7,6 +7,42 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
+namespace {
+
+/// Addresses of steps in the panels of a tile's chunks. With several chunks a step has so many of them that LLVM's loop
+/// strength reduction would take longer than all other passes: the steps of an unrolled iteration, which differ by
+/// constants, share an opaque pointer per chunk.
+class PanelAddresses {
+public:
+  PanelAddresses(KernelBuilder &k, const Memory &rhs, ArrayRef<Value> starts, int64_t width)
+      : k(k), rhs(rhs), starts(starts), width(width) {}
+
+  /// Memory, and the element in it at which the step of a chunk begins.
+  std::pair<Memory, Value> at(int64_t chunk, Value step) {
+    auto [base, ahead] = k.splitConstant(step);
+    if (starts.size() == 1 || !base)
+      return {rhs, startOf(chunk, step)};
+    if (base != pointersAt) {
+      pointers.clear();
+      for (int64_t c = 0; c < int64_t(starts.size()); ++c)
+        pointers.push_back(k.opaqueAliases(rhs, startOf(c, base), 1).front());
+    }
+    pointersAt = base;
+    return {pointers[chunk], k.constant(ahead * width)};
+  }
+
+private:
+  Value startOf(int64_t chunk, Value step) { return k.add(starts[chunk], k.mul(step, k.constant(width))); }
+
+  KernelBuilder &k;
+  const Memory &rhs;
+  ArrayRef<Value> starts; // of the chunks, at step 0
+  const int64_t width;
+  SmallVector<Memory> pointers;
+  Value pointersAt; // step
+};
+
+} // namespace
 
 ContractionTiles::ContractionTiles(const KernelEmission &kernel, ContractionSchedule &schedule)
     : lhs(schedule.left.memory), rhs(*kernel.e.memoryOf(passes::skipReshapes(schedule.op.getRhs()))), e(kernel.e),
@@ -60,10 +96,11 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
                 tile.visits);
   const SmallVector<Value> rows = rowsOf(tile), offsets = offsetsOf(tile, rows);
   SmallVector<Value> masks = columnMasks(tile);
+  PanelAddresses addresses(k, rhs, chunkBase, s.panelWidth);
   auto inPanels = [&](int64_t v, Value step) {
-    Value panelRow = k.mul(step, k.constant(s.panelWidth));
-    Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
-    Value loaded = k.load(rhs, {at, 1}, s.lanes, masks[size_t(v)]);
+    auto [panel, start] = addresses.at(v / perChunk, step);
+    Value at = k.add(start, k.constant(v % perChunk * s.lanes));
+    Value loaded = k.load(panel, {at, 1}, s.lanes, masks[size_t(v)]);
     return s.pairs ? loaded : castLanes(k.b, k.loc, loaded, rhs.dtype, s.sumType);
   };
   Columns columns = tile.columns ? tile.columns : Columns(inPanels);
@@ -78,8 +115,8 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
   auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing, Value tap) {
     const int64_t sure = tile.rowsEnd ? tile.sureRows : tile.rows;
     Microkernel sums = sumsAt(zeros ? zeros->redirected(offsets, rows, lhsAt, tap, tile.row, sure) : offsets);
-    const Step &last = loops.back();
     const int64_t unrolled = !tile.end ? s.unrolled() : tile.chunk.isRest ? 1 : s.unrolledAtEnds();
+    const Step &last = loops.back();
     Value whole = k.dim(last.size - s.single);
     SmallVector<Value> now = sums.add(lhsAt, kAt, whole, carried, seeing, unrolled);
     return k.loop(k.constant(0), k.dim(s.single), k.constant(1), now, [&](Value, ValueRange some) {

@@ -119,11 +119,11 @@ Value Microkernel::pairAt(const Memory &name, Value at, bool isSingle) {
 
 /// With AVX-512 an FMA can load and broadcast one operand from memory, which saves an instruction. That needs one
 /// opaque alias per vector, and addresses without an index. An alias also hides from LLVM that scattered rows are
-/// addressed from the start of other memory.
+/// addressed from the start of other memory, and with many vectors spares its loop strength reduction most addresses.
 SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
   if (k.target.avx512 && k.target.machine.memoryBroadcasts && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
     return k.opaqueAliases(left, leftAt, vectors);
-  if (isScattered)
+  if (isScattered || vectors > 2)
     return k.opaqueAliases(left, leftAt, 1);
   Memory first = left;
   first.pointer = k.elementPointer(left, leftAt);
