@@ -69,8 +69,8 @@ error or a slow compile. `--filter resnet` selects models; `--quick` skips laten
   Runtime in parentheses.
 - *compile* is the time of `burin compile` and its peak memory: at most {seconds} s and {memory:.0f} GB are
   accepted. It includes reading the model and writing the artifact.
-- Latencies are milliseconds per call on {threads}, medians of five turns of 0.3 seconds of calls each: burin, ONNX Runtime, PyTorch (eager,
-  images channels-last).
+- Latencies are milliseconds per call on {threads}, medians of five turns of 0.3 seconds of calls each: burin, ONNX
+  Runtime, PyTorch (eager, images channels-last).
 """
 
 

@@ -1,5 +1,5 @@
-// Lowers matmul and conv to pack and contract: right operand in panels, groups as a batch, and
-// padding as an attribute of the contraction or as an op before it.
+// Lowers matmul and conv to pack and contract: right operand in panels, groups as a batch, and padding as
+// an attribute of the contraction or as an op before it.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
