@@ -2,7 +2,6 @@
 #include "codegen/emit/element/Window.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
 #include "codegen/kernels/contraction/RowTiles.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -147,18 +146,12 @@ private:
     }
   }
 
-  /// Whether the product is in the body of a loop (or a branch), which is a private function.
-  bool isInLoop() {
-    auto function = s.op->getParentOfType<func::FuncOp>();
-    return function && function.isPrivate();
-  }
-
   /// A symbolic number of rows: full tiles, and one more for the remainder, which may include rows that do not exist.
   /// Each panel is read once.
   void anyRows(const Unit &unit, Value from, Value to) {
     using enum arith::CmpIPredicate;
     // A few rows are the batch of a recurrent network, for example, whose steps are loops.
-    const int64_t few = s.along.size.symbol() && isInLoop() ? kRestStep - 1 : 1;
+    const int64_t few = s.along.size.symbol() && s.isInLoop() ? kRestStep - 1 : 1;
     Value count = k.sub(to, from);
     for (int64_t rows = 1; rows <= few; ++rows)
       k.when(k.compare(eq, count, k.constant(rows)), [&] { fewRows(unit, {from, rows, {}}); });

@@ -2,8 +2,10 @@
 #include "codegen/kernels/contraction/ZeroRow.h"
 #include "codegen/kernels/contraction/microkernel/CompressedRow.h"
 #include "codegen/kernels/contraction/microkernel/KeptSums.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 
+using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
@@ -40,6 +42,24 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   cutColumns(target);
   cutTasks();
   chooseChunks();
+  staysCached = keepsSums || loopStaysCached();
+}
+
+bool ContractionSchedule::isInLoop() {
+  auto function = op->getParentOfType<func::FuncOp>();
+  return function && function.isPrivate();
+}
+
+/// Whether the weights of all products of a loop fit in L2, where an iteration finds them after the one before.
+bool ContractionSchedule::loopStaysCached() {
+  if (!isInLoop())
+    return false;
+  int64_t bytes = 0;
+  op->getParentOfType<func::FuncOp>().walk([&](ContractOp product) {
+    const Dim count = elements(shapeOf(product.getRhs()));
+    bytes += count.isStatic() ? count.value() * byteWidth(dtypeOf(product.getRhs())) : passes::kCachedBytes + 1;
+  });
+  return bytes <= passes::kCachedBytes;
 }
 
 /// Tiles of several chunks have fewer rows, so they read more of the panels for each product, and their panels must

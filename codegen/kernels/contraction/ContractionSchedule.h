@@ -33,13 +33,16 @@ struct ContractionSchedule : ContractionLoopNest {
   Dim units;   // rows, or outer positions
   ContractionTiling tiling;
   Dim rowsOfTask;
-  bool keepsSums; // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
+  bool keepsSums;   // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
+  bool staysCached; // L2 contains the panels, or all but the first tile of a block finds its part of them there
 
   int64_t chunkVectors() const { return chunkWidth / lanes; }
   /// The most rows of a tile of so many vectors of columns.
   int64_t rowsOf(int64_t vectors) const;
   /// The fewest rows of a block for tiles of several chunks.
   int64_t leastRows() const;
+  /// Whether the product is in the body of a loop (or a branch), which is a private function.
+  bool isInLoop();
   int64_t chunksPerPanel() const { return (panelWidth + chunkWidth - 1) / chunkWidth; }
   Dim tasks() const;
   Dim scratchBytes() const; // per worker
@@ -51,6 +54,7 @@ private:
   void cutColumns(const Target &);
   void cutTasks();
   void chooseChunks();
+  bool loopStaysCached();
 };
 
 } // namespace burin::codegen

@@ -90,7 +90,7 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
     Value at = k.add(tile.chunk.number, k.constant(c));
     chunkBase.push_back(k.add(panelOf(at), k.mul(k.rem(at, k.constant(perPanel)), k.constant(s.chunkWidth))));
   }
-  PanelPrefetch fetch(k, rhs, s.panelWidth, chunkBase, std::min(vectors, perChunk) * s.lanes);
+  PanelPrefetch fetch(k, rhs, s.panelWidth, chunkBase, std::min(vectors, perChunk) * s.lanes, s.staysCached);
   if (tile.visit && !tile.block)
     fetch.share(k.add(panelOf(k.add(tile.chunk.number, k.constant(chunks - 1))), panelSize), k.dim(s.depth), tile.visit,
                 tile.visits);

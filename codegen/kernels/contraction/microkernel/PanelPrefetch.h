@@ -7,9 +7,9 @@ namespace burin::codegen {
 /// The prefetches of one tile. Panels are consecutive in memory, with `width` elements per step of the sum.
 class PanelPrefetch {
 public:
-  /// The tile uses `taken` elements per step from each of `chunks` on.
-  PanelPrefetch(KernelBuilder &k, Memory panels, int64_t width, ArrayRef<Value> chunks, int64_t taken)
-      : k(k), panels(std::move(panels)), width(width), chunks(chunks), taken(taken) {}
+  /// The tile uses `taken` elements per step from each of `chunks` on, which are in L2 already if `areCached`.
+  PanelPrefetch(KernelBuilder &k, Memory panels, int64_t width, ArrayRef<Value> chunks, int64_t taken, bool areCached)
+      : k(k), panels(std::move(panels)), width(width), chunks(chunks), taken(taken), areCached(areCached) {}
 
   /// Makes this tile, number `visit` of `visits`, prefetch its share of panel `next` to L2, during its `depth` steps. A
   /// tile without a share prefetches from its own panel.
@@ -30,6 +30,7 @@ private:
   int64_t width;
   ArrayRef<Value> chunks;
   int64_t taken;
+  bool areCached;
   Value shareFrom, perStep; // start of the share (null: none), and its elements per step
 };
 
