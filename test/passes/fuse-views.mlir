@@ -20,6 +20,24 @@ func.func @shared(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> (tensor<6x5xf3
   return %y, %t : tensor<6x5xf32>, tensor<6x8xf32>
 }
 
+// A convolution reads an image of few channels through the transpose; one of many channels is materialised, as each tap
+// reads it again.
+// CHECK-LABEL: func.func @few_channels(
+// CHECK-NOT: burin.kernel "transpose"
+func.func @few_channels(%x: tensor<1x32x5x5xf32>, %w: tensor<1x288x32xf32>) -> tensor<1x3x3x8xf32> {
+  %t = burin.transpose %x {perm = array<i64: 0, 2, 3, 1>} : (tensor<1x32x5x5xf32>) -> tensor<1x5x5x32xf32>
+  %y = burin.contract %t, %w kernel [1, 3, 3] : (tensor<1x5x5x32xf32>, tensor<1x288x32xf32>) -> tensor<1x3x3x8xf32>
+  return %y : tensor<1x3x3x8xf32>
+}
+// CHECK-LABEL: func.func @many_channels(
+// CHECK: %[[T:.*]] = burin.kernel "transpose"
+// CHECK: burin.kernel "contract"(%{{.*}} = %[[T]]
+func.func @many_channels(%x: tensor<1x64x5x5xf32>, %w: tensor<1x576x32xf32>) -> tensor<1x3x3x8xf32> {
+  %t = burin.transpose %x {perm = array<i64: 0, 2, 3, 1>} : (tensor<1x64x5x5xf32>) -> tensor<1x5x5x64xf32>
+  %y = burin.contract %t, %w kernel [1, 3, 3] : (tensor<1x5x5x64xf32>, tensor<1x576x32xf32>) -> tensor<1x3x3x8xf32>
+  return %y : tensor<1x3x3x8xf32>
+}
+
 // CHECK-LABEL: func.func @heads(
 // CHECK-NOT: burin.kernel "transpose"
 // CHECK: burin.kernel "scaled_dot_product_attention"(%[[Q:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}, %[[V:.*]] = %{{.*}}) :

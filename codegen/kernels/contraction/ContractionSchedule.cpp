@@ -42,7 +42,7 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   cutColumns(target);
   cutTasks();
   chooseChunks();
-  staysCached = keepsSums || loopStaysCached();
+  staysCached = keepsSums || rightSidesStayCached();
 }
 
 bool ContractionSchedule::isInLoop() {
@@ -50,12 +50,14 @@ bool ContractionSchedule::isInLoop() {
   return function && function.isPrivate();
 }
 
-/// Whether the weights of all products of a loop fit in L2, where an iteration finds them after the one before.
-bool ContractionSchedule::loopStaysCached() {
-  if (!isInLoop())
+/// Whether the right sides of all products of the function fit in L2, where the next iteration of a loop, or the next
+/// run, finds them.
+bool ContractionSchedule::rightSidesStayCached() {
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (!function)
     return false;
   int64_t bytes = 0;
-  op->getParentOfType<func::FuncOp>().walk([&](ContractOp product) {
+  function.walk([&](ContractOp product) {
     const Dim count = elements(shapeOf(product.getRhs()));
     bytes += count.isStatic() ? count.value() * byteWidth(dtypeOf(product.getRhs())) : passes::kCachedBytes + 1;
   });

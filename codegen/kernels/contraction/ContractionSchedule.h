@@ -34,7 +34,7 @@ struct ContractionSchedule : ContractionLoopNest {
   ContractionTiling tiling;
   Dim rowsOfTask;
   bool keepsSums;   // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
-  bool staysCached; // L2 contains the panels, or all but the first tile of a block finds its part of them there
+  bool staysCached; // tiles find panels in L2: those of a small function, or a block's part after its first tile
 
   int64_t chunkVectors() const { return chunkWidth / lanes; }
   /// The most rows of a tile of so many vectors of columns.
@@ -54,7 +54,7 @@ private:
   void cutColumns(const Target &);
   void cutTasks();
   void chooseChunks();
-  bool loopStaysCached();
+  bool rightSidesStayCached();
 };
 
 } // namespace burin::codegen
