@@ -7,14 +7,12 @@ Outputs are checked against PyTorch in f64, or without peers against burin's ref
 the turns with the first and last decile."""
 import argparse
 import array
-import atexit
 import concurrent.futures
 import contextlib
 import json
 import os
 import pathlib
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +23,9 @@ import overheads
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "common"))
+from contestant import Contestant, Ended  # noqa: E402: found by the line above
+
 PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "libtorch", "inductor", "iree"],
          "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
 WARM_NS = 5e6  # warm-up time of a turn: enough to wake a contestant's own threads and to refill the caches
@@ -44,43 +45,24 @@ PROCESSOR = pathlib.Path("/proc/cpuinfo").read_text()
 OPENBLAS = {"OPENBLAS_CORETYPE": "SkylakeX"} if " avx512f " in PROCESSOR else {}
 
 
-class Worker:
-    """A contestant's process. It is stopped (SIGSTOP) between its turns, as the threads of some peers spin after a
-    run."""
+class Worker(Contestant):
+    """A contestant whose failures are answers that begin with "error"."""
 
     def __init__(self, name, command, cores, niceness, log):
-        self.name, self.niceness = name, niceness
-        environment = dict(os.environ, BURIN_NUM_THREADS=str(len(cores)), OMP_NUM_THREADS=str(len(cores)),
-                           OPENBLAS_NUM_THREADS=str(len(cores)), PYTHONWARNINGS="ignore", **OPENBLAS)
-        self.process, self.program, self.isPaused = None, command[0], False
-        if os.path.exists(self.program):
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
-                preexec_fn=lambda: os.sched_setaffinity(0, cores))
-            atexit.register(self.process.kill)  # a stopped process would outlive this one
+        self.name, self.niceness, self.missing = name, niceness, None
+        if not os.path.exists(command[0]):
+            self.missing = f"error: {os.path.basename(command[0])} is not built"
+            return
+        threads = {f"{library}_NUM_THREADS": str(len(cores)) for library in ("BURIN", "OMP", "OPENBLAS")}
+        super().__init__(name, command, cores, {**threads, "PYTHONWARNINGS": "ignore", **OPENBLAS}, log)
 
     def ask(self, line):
-        if not self.process:
-            return f"error: {os.path.basename(self.program)} is not built"
-        self.goOn()
+        if self.missing:
+            return self.missing
         try:
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline().strip()
-        except BrokenPipeError:
-            answer = ""
-        return answer or f"error: {self.name} ended with code {self.process.poll()}"
-
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
-        while self.process.poll() is None and not os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG):
-            time.sleep(1e-4)
-        self.isPaused = True
-
-    def goOn(self):
-        if self.isPaused:
-            self.process.send_signal(signal.SIGCONT)
-            self.isPaused = False
+            return super().ask(line)
+        except Ended as error:
+            return f"error: {error}"
 
     def setPriority(self, niceness):
         if not self.niceness:
@@ -103,14 +85,8 @@ class Worker:
         return float(self.ask(what))
 
     def close(self):
-        if not self.process:
-            return
-        self.goOn()
-        self.process.stdin.close()
-        try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        if not self.missing:
+            super().close()
 
 
 def commandOf(name, options, threads):
@@ -233,20 +209,17 @@ class Checker:
 
     def __init__(self, options, log):
         command = [options.python, HERE / "peers/check.py", "--folder", options.data]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        self.process.stdout.readline()  # waits until it has started
+        self.process = Contestant("the check", command, log=log)
+        self.process.line()  # waits until it has started
 
     def check(self, row):
         """Adds the worst relative error to each contestant of the row that ran."""
         for name, value in row["contestants"].items():
             if "error" not in value:
-                self.process.stdin.write(f"{row['name']} {name}\n")
-                self.process.stdin.flush()
-                value["worst_error"] = float(self.process.stdout.readline())
+                value["worst_error"] = float(self.process.ask(f"{row['name']} {name}"))
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.close()
 
 
 class ReferenceChecker:

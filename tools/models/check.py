@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,9 @@ import numpy
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "common"))
+from contestant import Contestant, Ended  # noqa: E402: found by the line above
+
 COMPILE_SECONDS, COMPILE_BYTES = 20, 4e9
 ROUNDS, TURN_SECONDS = 5, 0.3  # of latencies
 
@@ -125,35 +127,27 @@ def worstError(results, expected):
     return worst
 
 
-class Peer:
-    """A process of ONNX Runtime or PyTorch, which measures when it is asked to and is stopped otherwise."""
+class Peer(Contestant):
+    """A process of ONNX Runtime or PyTorch, which is stopped while others measure."""
 
-    def __init__(self, command, name):
-        self.name, self.errors = name, tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, text=True)
-        self.answer("ready")
-        self.process.send_signal(signal.SIGSTOP)
+    def __init__(self, name, command):
+        self.errors = tempfile.TemporaryFile("w+")
+        super().__init__(name, command, log=self.errors)
+        while self.line() != "ready":  # what packages print while they are loaded
+            pass
+        self.pause()
 
-    def answer(self, expected=None):
-        line = self.process.stdout.readline().strip()
-        while expected and line and line != expected:  # what packages print while they are loaded
-            line = self.process.stdout.readline().strip()
-        if not line:
+    def line(self):
+        try:
+            return super().line()
+        except Ended as error:
             self.errors.seek(0)
-            raise Failed(f"{self.name}: exit code {self.process.wait()}\n{lastLines(self.errors.read())}")
-        return line
+            raise Failed(f"{error}\n{lastLines(self.errors.read())}") from None
 
     def measure(self):
-        self.process.send_signal(signal.SIGCONT)
-        print(file=self.process.stdin, flush=True)
-        result = float(self.answer())
-        self.process.send_signal(signal.SIGSTOP)
-        return result
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
+        microseconds = float(self.ask())
+        self.pause()
+        return microseconds
 
 
 def measure(options, model, variant, folder, sizes, inputs, threads):
@@ -167,9 +161,9 @@ def measure(options, model, variant, folder, sizes, inputs, threads):
             command += ["--input", f"{name}=@{temporary}/{name}.npy"]
         turns = {"burin": lambda: json.loads(call(command, "burin bench"))["runs"][0]["median_us"]}
         for name in ("onnxruntime", "torch"):
-            peer = Peer([*options.around, sys.executable, HERE / "latency.py", name, model.name, variant, folder,
-                         catalog.labelOf(sizes), threads, TURN_SECONDS], name)
-            running.callback(peer.end)
+            peer = Peer(name, [*options.around, sys.executable, HERE / "latency.py", name, model.name, variant, folder,
+                               catalog.labelOf(sizes), threads, TURN_SECONDS])
+            running.callback(peer.close)
             turns[name] = peer.measure
         for _ in range(ROUNDS):
             for name, turn in turns.items():

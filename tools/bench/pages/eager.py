@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 
-from turns import Contestant, machine, secondsOf
+from turns import machine, ofOneThread, secondsOf
 
 
 # ---- the worker for PyTorch
@@ -141,7 +141,7 @@ def main():
     args = parser.parse_args()
     if args.peer:
         return peerWorker()
-    burin, peer = Contestant([args.worker]), Contestant([sys.executable, __file__, "--peer"])
+    burin, peer = ofOneThread("burin", [args.worker]), ofOneThread("PyTorch", [sys.executable, __file__, "--peer"])
     rows, overJitted, overPeer = [], [], []
     for name in namesOf(burin):
         turns = [(float(burin.ask(f"eager {name}")), float(burin.ask(f"jit {name}")), float(peer.ask(name)))

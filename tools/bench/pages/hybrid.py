@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 
-from turns import Contestant, machine, secondsOf
+from turns import machine, ofOneThread, secondsOf
 
 
 # ---- the worker for peers
@@ -65,7 +65,7 @@ def main():
     args = parser.parse_args()
     if args.peer:
         return peerWorker()
-    burin, peers = Contestant([args.worker]), Contestant([sys.executable, __file__, "--peer"])
+    burin, peers = ofOneThread("burin", [args.worker]), ofOneThread("peers", [sys.executable, __file__, "--peer"])
     asked = [(burin, name) for name in ["while-1", "while-8", "normals", "update-1", "copy-1", "update-64", "copy-64"]]
     asked += [(peers, name) for name in ["while-1", "while-8", "normals", "numpy", "update-1", "update-64"]]
     values = {each: [] for each in asked}

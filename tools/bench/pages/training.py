@@ -5,11 +5,12 @@ import argparse
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "common"))
+from contestant import Contestant, onThreads  # noqa: E402: found by the line above
 
 NAMES = ["mlp", "lenet-256", "lenet-32", "resnet-18", "gpt", "gpt-bf16", "lstm"]
 TITLES = {
@@ -81,21 +82,8 @@ def torchWorker(mode):
 
 # ---- turns
 
-class Contestant:
-    def __init__(self, title, command, threads):
-        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "BURIN_NUM_THREADS": str(threads)}
-        self.title = title
-        self.process = subprocess.Popen(["taskset", "-c", cores, *command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
-
-    def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"{self.title} has ended at: {command}")
-        return answer.strip()
+class Step(Contestant):
+    """A contestant that makes training steps."""
 
     def processorTime(self):
         """Returns the CPU time in ms of all threads that the process has now."""
@@ -108,25 +96,21 @@ class Contestant:
         wall = float(self.ask(f"time {steps}"))
         return (self.processorTime() - before) / steps if clock == "processor" else wall
 
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
 
 def measure(args, name, threads):
-    contestants = [Contestant("burin", [args.worker, "jit"], threads),
-                   Contestant("burin eager", [args.worker, "eager"], threads)]
+    contestants = [Step("burin", [args.worker, "jit"], **onThreads(threads)),
+                   Step("burin eager", [args.worker, "eager"], **onThreads(threads))]
     for mode in args.peers:
-        contestants.append(Contestant(f"PyTorch {mode}", [sys.executable, __file__, "--torch", mode], threads))
+        contestants.append(Step(f"PyTorch {mode}", [sys.executable, __file__, "--torch", mode], **onThreads(threads)))
     times = {}
     for each in contestants:
         each.ask(f"setup {name}")
         first = each.time(1, args.clock)
-        times[each.title] = []
+        times[each.name] = []
         each.steps = max(1, int(args.turn * 1e3 / first))
     for _ in range(args.turns):
         for each in contestants:
-            times[each.title].append(each.time(each.steps, args.clock))
+            times[each.name].append(each.time(each.steps, args.clock))
     for each in contestants:
         each.close()
     return {title: statistics.median(list) for title, list in times.items()}

@@ -1,31 +1,15 @@
-"""Contestants on one core that answer questions in turns, for the scripts beside this one."""
-import os
+"""What the pages about single threads share."""
 import pathlib
 import platform
-import subprocess
 import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "common"))
+from contestant import Contestant, onThreads  # noqa: E402: found by the line above
 
-class Contestant:
-    """A process on one core, with one thread, that prints a line of answer per line of input."""
 
-    def __init__(self, command):
-        core = str(min(os.sched_getaffinity(0)))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "BURIN_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
-
-    def ask(self, question):
-        self.process.stdin.write(question + "\n")
-        self.process.stdin.flush()
-        return self.line()
-
-    def line(self):
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"a contestant has ended: {' '.join(map(str, self.process.args))}")
-        return answer.rstrip("\n")
+def ofOneThread(name, command):
+    return Contestant(name, command, **onThreads(1))
 
 
 def secondsOf(call, least=.2, warmUp=1):
