@@ -24,7 +24,7 @@ static bool joinsPairs(ContractOp op) {
 }
 
 /// Whether a convolution whose image is a transpose reads the image with strides. It does so once per tap and panel:
-/// with many channels, whose cache lines exceed L1, that takes longer than a copy, by 1.04 to 1.4 times on a Granite
+/// with many channels, whose cache lines exceed L1, that takes up to 1.4 times as long as with a copy on a Granite
 /// Rapids.
 static bool readsFewChannels(ContractOp op) {
   constexpr int64_t kManyChannels = 64;
