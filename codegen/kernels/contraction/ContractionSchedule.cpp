@@ -57,11 +57,12 @@ bool ContractionSchedule::rightSidesStayCached() {
   if (!function)
     return false;
   int64_t bytes = 0;
-  function.walk([&](ContractOp product) {
+  auto walked = function.walk([&](ContractOp product) {
     const Dim count = elements(shapeOf(product.getRhs()));
     bytes += count.isStatic() ? count.value() * byteWidth(dtypeOf(product.getRhs())) : passes::kCachedBytes + 1;
+    return bytes > passes::kCachedBytes ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return bytes <= passes::kCachedBytes;
+  return !walked.wasInterrupted();
 }
 
 /// Tiles of several chunks have fewer rows, so they read more of the panels for each product, and their panels must

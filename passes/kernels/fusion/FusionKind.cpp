@@ -32,6 +32,7 @@ static bool readsFewChannels(ContractOp op) {
   return !hasTaps || typicalSize(shapeOf(op.getLhs()).back()) < kManyChannels;
 }
 
+/// Whether a product reads this operand with strides, if it is a transpose or another view.
 static bool readsWithStrides(ContractOp op, OpOperand &use) {
   if (use.getOperandNumber() != 0 || op.getBatch() > 1)
     return false;
